@@ -1,0 +1,9 @@
+//! Cuebook: a team's prompt registry.
+//!
+//! Prompts live in a git repository, are served to every IDE as slash commands over the Model Context
+//! Protocol, and are published with `git push`. See `ARCHITECTURE.md` for the code map.
+
+pub mod catalog;
+pub mod mcp;
+pub mod prompt;
+pub mod registry;
