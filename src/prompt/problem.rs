@@ -42,9 +42,49 @@ pub struct Problem {
     pub hint: Option<String>,
     /// The line of source it stands on, shortened, for showing a caret.
     pub excerpt: Option<String>,
+    /// Text to put in to put it right by `cuebook check --fix`; empty where a person must decide.
+    pub fix: Vec<Insertion>,
+}
+
+/// A text to put in at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Insertion {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+    /// What to put there.
+    pub text: &'static str,
 }
 
 impl Problem {
+    /// A finding about a whole file, or about the library when `path` is empty.
+    pub fn whole(
+        severity: Severity,
+        code: &'static str,
+        path: &Arc<str>,
+        message: String,
+        hint: Option<String>,
+    ) -> Self {
+        Self {
+            severity,
+            code,
+            path: path.clone(),
+            line: 0,
+            column: 0,
+            width: 1,
+            message,
+            hint,
+            excerpt: None,
+            fix: Vec::new(),
+        }
+    }
+
+    /// Whether it keeps a commit from being served.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
     /// `path:line:col: message`, as compilers print it.
     pub fn one_line(&self) -> String {
         if self.line == 0 {
