@@ -83,7 +83,7 @@ pub fn init_bare(path: &Path, bare: bool) -> Result<(), GitError> {
 /// Writes one commit without a parent on main of a repository that has none, through `git fast-import`.
 pub fn import_commit(repository: &Path, files: &[NewFile<'_>], message: &str, seconds: u64) -> Result<String, GitError> {
     let mut stream = Vec::new();
-    let mut data = |bytes: &[u8]| {
+    let data = |bytes: &[u8]| {
         let mut out = format!("data {}\n", bytes.len()).into_bytes();
         out.extend_from_slice(bytes);
         out.push(b'\n');

@@ -364,7 +364,7 @@ fn parts(
     let mut role = Role::User;
     let mut start = body.start;
     let mut after_marker = false;
-    let mut text_part = |out: &mut Vec<Part>, role, mut span: Range<usize>, after: bool, before: bool| {
+    let text_part = |out: &mut Vec<Part>, role, mut span: Range<usize>, after: bool, before: bool| {
         if after {
             span.start += blank_lines_ahead(&text[span.clone()]);
         }

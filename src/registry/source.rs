@@ -78,6 +78,21 @@ impl WorkTree {
         Ok(tree)
     }
 
+    /// A hash over every path with its content's id: the same means that nothing changed.
+    pub fn fingerprint(&self) -> Arc<str> {
+        use sha2::{Digest, Sha256};
+        let mut entries: Vec<_> = self.entries.iter().collect();
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut hash = Sha256::new();
+        for entry in entries {
+            hash.update(entry.path.as_bytes());
+            hash.update([0]);
+            hash.update(entry.id);
+            hash.update([entry.kind as u8]);
+        }
+        crate::prompt::parse::hex(&hash.finalize())
+    }
+
     fn add(&mut self, path: &Path, name: String, depth: usize) -> io::Result<()> {
         let metadata = match std::fs::symlink_metadata(path) {
             Ok(metadata) => metadata,
