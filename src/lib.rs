@@ -4,6 +4,8 @@
 //! Protocol, and are published with `git push`. See `ARCHITECTURE.md` for the code map.
 
 pub mod catalog;
+pub mod http;
 pub mod mcp;
 pub mod prompt;
 pub mod registry;
+pub mod router;
