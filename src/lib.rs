@@ -5,6 +5,8 @@
 
 pub mod catalog;
 pub mod git;
+pub mod http;
 pub mod mcp;
 pub mod prompt;
 pub mod registry;
+pub mod router;
