@@ -4,6 +4,7 @@
 //! Protocol, and are published with `git push`. See `ARCHITECTURE.md` for the code map.
 
 pub mod catalog;
+pub mod cli;
 pub mod mcp;
 pub mod prompt;
 pub mod registry;
