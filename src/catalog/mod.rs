@@ -1,9 +1,9 @@
 //! The immutable, in-memory index of one revision: everything served comes from one.
 //!
 //! Pure: takes bytes and gives values.
-use crate::prompt::{BoundArguments, Prompt, ResolvedResources, Resource};
-use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::collections::BTreeMap;
+use crate::prompt::{Prompt, Resource, BoundArguments, ResolvedResources};
 
 /// Where a catalog's content was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,11 +68,7 @@ pub enum ResolveError {
 }
 
 fn nearby(near: &[String]) -> String {
-    if near.is_empty() {
-        String::new()
-    } else {
-        format!("; near it: {}", near.join(", "))
-    }
+    if near.is_empty() { String::new() } else { format!("; near it: {}", near.join(", ")) }
 }
 
 /// The index of one revision.
@@ -84,89 +80,33 @@ pub struct Catalog {
 #[allow(missing_docs)]
 impl Catalog {
     /// The revision it was built from.
-    pub fn revision(&self) -> &Revision {
-        todo!()
-    }
+    pub fn revision(&self) -> &Revision { todo!() }
     /// Title of the library, from `cuebook.toml`.
-    pub fn title(&self) -> Option<&str> {
-        todo!()
-    }
+    pub fn title(&self) -> Option<&str> { todo!() }
     /// Instructions for clients, from `cuebook.toml`.
-    pub fn instructions(&self) -> Option<&str> {
-        todo!()
-    }
+    pub fn instructions(&self) -> Option<&str> { todo!() }
     /// All prompts sorted by (folder, name); or those of a folder and the folders below it.
-    pub fn list(&self, folder: Option<&str>) -> Box<dyn Iterator<Item = &Arc<Prompt>> + '_> {
-        let _ = folder;
-        todo!()
-    }
+    pub fn list(&self, folder: Option<&str>) -> Box<dyn Iterator<Item = &Arc<Prompt>> + '_> { let _ = folder; todo!() }
     /// Whether a folder holds any prompt.
-    pub fn has_folder(&self, folder: &str) -> bool {
-        let _ = folder;
-        todo!()
-    }
+    pub fn has_folder(&self, folder: &str) -> bool { let _ = folder; todo!() }
     /// A prompt by its exact name.
-    pub fn prompt(&self, name: &str) -> Option<&Arc<Prompt>> {
-        let _ = name;
-        todo!()
-    }
+    pub fn prompt(&self, name: &str) -> Option<&Arc<Prompt>> { let _ = name; todo!() }
     /// Up to three names near one that is unknown; none when nothing is near.
-    pub fn suggest(&self, name: &str, folder: Option<&str>) -> Vec<&str> {
-        let _ = (name, folder);
-        todo!()
-    }
+    pub fn suggest(&self, name: &str, folder: Option<&str>) -> Vec<&str> { let _ = (name, folder); todo!() }
     /// Prompts matching a text in name, title, description or tags, best first.
-    pub fn search(&self, query: &str, folder: Option<&str>, limit: usize) -> Vec<&Arc<Prompt>> {
-        let _ = (query, folder, limit);
-        todo!()
-    }
+    pub fn search(&self, query: &str, folder: Option<&str>, limit: usize) -> Vec<&Arc<Prompt>> { let _ = (query, folder, limit); todo!() }
     /// Values for an argument being typed, narrowed by the other arguments; nothing for an unknown argument.
-    pub fn complete(
-        &self,
-        prompt: &Prompt,
-        argument: &str,
-        typed: &str,
-        context: &BTreeMap<String, String>,
-    ) -> Completion {
-        let _ = (prompt, argument, typed, context);
-        todo!()
-    }
+    pub fn complete(&self, prompt: &Prompt, argument: &str, typed: &str, context: &BTreeMap<String, String>) -> Completion { let _ = (prompt, argument, typed, context); todo!() }
     /// Values for a variable of a resource family's template.
-    pub fn complete_uri(
-        &self,
-        template: &str,
-        variable: &str,
-        typed: &str,
-        context: &BTreeMap<String, String>,
-    ) -> Completion {
-        let _ = (template, variable, typed, context);
-        todo!()
-    }
+    pub fn complete_uri(&self, template: &str, variable: &str, typed: &str, context: &BTreeMap<String, String>) -> Completion { let _ = (template, variable, typed, context); todo!() }
     /// All resources sorted by URI.
-    pub fn resources(&self) -> &[Arc<Resource>] {
-        todo!()
-    }
+    pub fn resources(&self) -> &[Arc<Resource>] { todo!() }
     /// What is at a URI (short or long form, compared decoded, NFC, first segment without case).
-    pub fn resource(&self, uri: &str) -> Lookup {
-        let _ = uri;
-        todo!()
-    }
+    pub fn resource(&self, uri: &str) -> Lookup { let _ = uri; todo!() }
     /// Declared families.
-    pub fn families(&self) -> &[ResourceFamily] {
-        todo!()
-    }
+    pub fn families(&self) -> &[ResourceFamily] { todo!() }
     /// Resolves a prompt's bindings for bound arguments (nonce empty: the caller sets it).
-    pub fn resolve(
-        &self,
-        prompt: &Prompt,
-        bound: &BoundArguments,
-    ) -> Result<ResolvedResources, ResolveError> {
-        let _ = (prompt, bound);
-        todo!()
-    }
+    pub fn resolve(&self, prompt: &Prompt, bound: &BoundArguments) -> Result<ResolvedResources, ResolveError> { let _ = (prompt, bound); todo!() }
     /// A hash over everything that decides how a prompt renders: its closure and the resources its bindings can reach.
-    pub fn render_hash(&self, prompt: &Prompt) -> Arc<str> {
-        let _ = prompt;
-        todo!()
-    }
+    pub fn render_hash(&self, prompt: &Prompt) -> Arc<str> { let _ = prompt; todo!() }
 }

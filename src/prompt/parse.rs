@@ -1,6 +1,6 @@
 //! A prompt file: front matter and parts.
-use super::{Argument, Example, PromptName, ResourceBinding, Role};
 use std::sync::Arc;
+use super::{Argument, Example, PromptName, ResourceBinding, Role};
 
 /// A parsed and compiled prompt with the closure of what it includes.
 #[derive(Debug)]

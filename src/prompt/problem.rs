@@ -90,13 +90,7 @@ impl Problem {
         if self.line == 0 {
             format!("{}: {}", self.path, self.message)
         } else {
-            format!(
-                "{}:{}:{}: {}",
-                self.path,
-                self.line,
-                self.column.max(1),
-                self.message
-            )
+            format!("{}:{}:{}: {}", self.path, self.line, self.column.max(1), self.message)
         }
     }
 }

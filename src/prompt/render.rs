@@ -1,6 +1,6 @@
 //! Rendering.
-use super::{BoundArguments, Limits, Message, Prompt, Resource};
 use std::sync::Arc;
+use super::{Prompt, BoundArguments, Limits, Message, Resource};
 
 /// The resources of a prompt's bindings for given arguments, one entry for each binding, in order.
 #[derive(Debug, Clone, Default)]

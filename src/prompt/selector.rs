@@ -31,9 +31,7 @@ pub enum SelectorError {
     #[error(transparent)]
     Name(#[from] NameError),
     /// The part after `@` is nothing that can be selected.
-    #[error(
-        "`{0}` after `@` is not `latest`, a version (`v3`), a label or a commit id (7 to 40 hex digits)"
-    )]
+    #[error("`{0}` after `@` is not `latest`, a version (`v3`), a label or a commit id (7 to 40 hex digits)")]
     At(String),
 }
 
@@ -56,10 +54,7 @@ impl Selector {
                 (name, parsed)
             }
         };
-        Ok(Self {
-            name: PromptName::parse(name)?,
-            at,
-        })
+        Ok(Self { name: PromptName::parse(name)?, at })
     }
 }
 

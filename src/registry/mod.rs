@@ -1,8 +1,8 @@
 //! Holds the current catalog; the only publisher; tells who waits.
-use crate::catalog::Catalog;
-use crate::prompt::Limits;
 use std::collections::HashMap;
 use std::sync::Arc;
+use crate::catalog::Catalog;
+use crate::prompt::Limits;
 
 /// What is served now, taken once a request.
 #[derive(Debug)]
@@ -67,26 +67,15 @@ pub enum AtError {
 
 /// The one holder of the current catalog.
 #[derive(Debug)]
-pub struct Registry {
-    _x: (),
-}
+pub struct Registry { _x: () }
 
 impl Registry {
     /// What is served now.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
-        todo!()
-    }
+    pub fn snapshot(&self) -> Arc<Snapshot> { todo!() }
     /// Wakes whenever a new snapshot is in; carries its generation.
-    pub fn subscribe(&self) -> tokio::sync::watch::Receiver<u64> {
-        todo!()
-    }
+    pub fn subscribe(&self) -> tokio::sync::watch::Receiver<u64> { todo!() }
     /// The catalog of a commit reachable from main, from a small cache; off the async threads.
-    pub async fn at(&self, commit: &str) -> Result<Arc<Catalog>, AtError> {
-        let _ = commit;
-        todo!()
-    }
+    pub async fn at(&self, commit: &str) -> Result<Arc<Catalog>, AtError> { let _ = commit; todo!() }
     /// The limits in force.
-    pub fn limits(&self) -> &Limits {
-        todo!()
-    }
+    pub fn limits(&self) -> &Limits { todo!() }
 }
