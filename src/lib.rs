@@ -6,6 +6,7 @@
 pub mod catalog;
 pub mod git;
 pub mod http;
+pub mod cli;
 pub mod mcp;
 pub mod prompt;
 pub mod registry;
