@@ -1,5 +1,6 @@
 //! The command line: what each command prints and how it talks to a client or a server.
 
+pub mod bridge;
 pub mod connect;
 pub mod endpoint;
 pub mod report;
