@@ -1,1 +1,197 @@
 //! The only module that knows MCP.
+//!
+//! One core for both transports and both eras: [`handle`] takes a parsed request and who sent it,
+//! and gives an answer. [`http`] and [`stdio`] move bytes. It knows nothing of files, databases or
+//! processes: all that is served comes from one [`Registry::snapshot`] a request.
+
+pub mod clients;
+pub mod envelope;
+pub mod error;
+pub mod http;
+pub mod messages;
+pub mod meta;
+mod methods;
+pub mod neutralise;
+pub mod notices;
+mod pages;
+pub mod params;
+pub mod revision;
+pub mod session;
+pub mod stdio;
+mod stream;
+pub mod wire;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tracing::Instrument;
+
+use self::clients::{Client, Inline};
+use self::envelope::Request;
+use self::error::{Failure, RpcError};
+use self::notices::Filter;
+use self::pages::Pages;
+use self::revision::Revision;
+use self::session::{Session, Sessions};
+use crate::registry::Registry;
+
+/// What an operator can set about MCP.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Signs session ids; from the data directory, so that sessions survive a restart.
+    pub session_key: [u8; 32],
+    /// Whether prompts are offered as tools too.
+    pub tools: bool,
+    /// Whether embedded resources are put into text.
+    pub inline: Inline,
+    /// Whether text in argument values that a client would execute is made inert.
+    pub neutralise: bool,
+    /// Entries on one page of a list.
+    pub page_size: usize,
+    /// Longest message, in bytes.
+    pub message_bytes: usize,
+    /// Open streams, of all clients together.
+    pub max_streams: usize,
+    /// Subscribed URIs of one session or stream.
+    pub max_subscriptions: usize,
+    /// Time between two comments on a silent stream; each stream varies it by a quarter.
+    pub keep_alive: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            session_key: [0; 32],
+            tools: true,
+            inline: Inline::Auto,
+            neutralise: true,
+            page_size: 500,
+            message_bytes: 4 * 1024 * 1024,
+            max_streams: 20_000,
+            max_subscriptions: 1000,
+            keep_alive: Duration::from_secs(20),
+        }
+    }
+}
+
+/// What is shared by all requests.
+#[derive(Debug)]
+pub struct Service {
+    registry: Arc<Registry>,
+    settings: Settings,
+    sessions: Sessions,
+    pages: Pages,
+    streams: AtomicUsize,
+}
+
+impl Service {
+    /// Serves what a registry holds.
+    pub fn new(registry: Arc<Registry>, settings: Settings) -> Self {
+        Self {
+            registry,
+            sessions: Sessions::new(settings.session_key),
+            pages: Pages::default(),
+            streams: AtomicUsize::new(0),
+            settings,
+        }
+    }
+
+    /// Streams that are open now.
+    pub fn open_streams(&self) -> usize {
+        self.streams.load(Ordering::Relaxed)
+    }
+}
+
+/// Who sends a request, and how.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The revision in use.
+    pub revision: Revision,
+    /// The client, as it calls itself.
+    pub client: Client,
+    /// The only folder it sees, when it came in by one.
+    pub folder: Option<Arc<str>>,
+    /// Its legacy session.
+    pub session: Option<Session>,
+    /// Names the request in the log and in an internal error.
+    pub request_id: Arc<str>,
+}
+
+/// What a request comes to.
+#[derive(Debug)]
+pub enum Answer {
+    /// A whole JSON-RPC response.
+    Response(Vec<u8>),
+    /// An error; [`RpcError::to_response`] makes it one.
+    Error(RpcError),
+    /// A legacy client is initialised.
+    Initialized {
+        /// The whole response.
+        response: Vec<u8>,
+        /// What was agreed on.
+        revision: Revision,
+        /// Who it is.
+        client: Client,
+    },
+    /// A modern client listens from now on.
+    Listen(Filter),
+}
+
+impl Answer {
+    fn into_bytes(self, id: &str, modern: bool) -> Vec<u8> {
+        match self {
+            Self::Response(bytes)
+            | Self::Initialized {
+                response: bytes, ..
+            } => bytes,
+            Self::Error(error) => error.to_response(Some(id), modern),
+            Self::Listen(_) => RpcError::invalid_request("a stream cannot be opened here")
+                .to_response(Some(id), modern),
+        }
+    }
+}
+
+/// Answers a request: span, panic guard and error map are here, once.
+pub async fn handle(service: &Service, caller: &Caller, request: &Request<'_>) -> Answer {
+    let span = tracing::info_span!(
+        "mcp",
+        method = %shortened(&request.method),
+        prompt = tracing::field::Empty,
+        revision = caller.revision.as_str(),
+        client = &*caller.client.name,
+        request_id = &*caller.request_id,
+    );
+    async {
+        let outcome = AssertUnwindSafe(methods::dispatch(service, caller, request))
+            .catch_unwind()
+            .await;
+        let failure = match outcome {
+            Ok(Ok(answer)) => return answer,
+            Ok(Err(failure)) => failure,
+            // The panic hook has logged where; here is which request it was.
+            Err(_) => Failure::Internal("a method panicked".to_owned()),
+        };
+        match failure {
+            Failure::Client(error) => {
+                tracing::debug!(code = error.code, "refused");
+                Answer::Error(error)
+            }
+            Failure::Internal(detail) => {
+                tracing::error!(detail, "internal fault");
+                Answer::Error(RpcError::internal(&caller.request_id))
+            }
+        }
+    }
+    .instrument(span)
+    .await
+}
+
+fn shortened(text: &str) -> &str {
+    match text.char_indices().nth(64) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
+}

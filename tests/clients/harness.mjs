@@ -99,7 +99,7 @@ const directories = new Set();
 export function cleanUpOnExit() {
   process.on('exit', () => {
     groups.forEach(endGroup);
-    directories.forEach((directory) => fs.rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
+    directories.forEach(removeDirectory);
   });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
 }
@@ -110,6 +110,15 @@ function endGroup(pid) {
     process.kill(-pid, 'SIGKILL');
   } catch {
     // It has ended by itself.
+  }
+}
+
+function removeDirectory(directory) {
+  try {
+    // Again when something is still being written: what was ended just now may take a moment to go.
+    fs.rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
+  } catch (error) {
+    console.error(`${directory} is left behind: ${error.message}`);
   }
 }
 
@@ -158,7 +167,7 @@ export async function runProcess(command, args, { timeout = 30_000, ...options }
   }
 }
 
-function command(program, args) {
+function mustRun(program, args) {
   const { status, stderr, error } = spawnSync(program, args, { env: cleanEnvironment(), encoding: 'utf8', timeout: 20_000 });
   if (status !== 0) throw new Error(`${program} ${args.join(' ')}: ${error?.message ?? stderr}`);
 }
@@ -167,7 +176,7 @@ function command(program, args) {
 export function dataDirectory(source) {
   const directory = temporaryDirectory();
   const tree = path.join(directory, 'tree');
-  const git = (...args) => command('git', ['-c', 'user.name=checks', '-c', 'user.email=checks@example.com', ...args]);
+  const git = (...args) => mustRun('git', ['-c', 'user.name=checks', '-c', 'user.email=checks@example.com', ...args]);
   fs.cpSync(source, tree, { recursive: true });
   git('-C', tree, 'init', '--quiet', '--initial-branch=main');
   git('-C', tree, 'add', '--all');
@@ -186,7 +195,7 @@ export function workTree(source) {
 
 /** Commits a prompt `name` that says `text` to the bare repository, by its path. */
 export function publish(repository, name, text) {
-  command(path.join(HERE, 'publish.sh'), [repository, name, text]);
+  mustRun(path.join(HERE, 'publish.sh'), [repository, name, text]);
 }
 
 /** Saves a prompt `name` that says `text` in a work tree, without a commit. */

@@ -27,7 +27,7 @@ export async function run(binary, report) {
       const sent = await type('/incident-triage --ticketId="INC-9942" --service="payments"', http);
       const last = JSON.parse(sent.at(-1));
       assertContains(last, expected['incident-triage'].messages[0].text);
-      assertContains(last, expected.texts.runbook);
+      assertContains(last, expected.texts['runbook://payments']);
     });
   } finally {
     server.stop();

@@ -51,7 +51,7 @@ async function askForPrompts(report, name, inspect) {
     const args = given.map((pair) => pair.join('='));
     const { messages } = await answer(inspect('prompts/get', '--prompt-name', 'incident-triage', '--prompt-args', ...args));
     assertSame(messages[0].content.text, expected['incident-triage'].messages[0].text);
-    assertSame(messages[1].content.resource.text, expected.texts.runbook);
+    assertSame(messages[1].content.resource.text, expected.texts['runbook://payments']);
   });
 }
 
@@ -71,7 +71,7 @@ async function askForTheRest(report, name, inspect) {
   });
   await report.check(`${name}: resources/read`, async () => {
     const { contents } = await answer(inspect('resources/read', '--uri', 'runbook://payments'));
-    assertSame(contents[0].text, expected.texts.runbook);
+    assertSame(contents[0].text, expected.texts['runbook://payments']);
   });
   await report.check(`${name}: tools/list`, async () => {
     const { tools } = await answer(inspect('tools/list'));

@@ -3,7 +3,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import {
-  assertSame, cleanEnvironment, dataDirectory, expected, fixture, inClients, serve, start, temporaryDirectory, until,
+  assertContains, assertSame, cleanEnvironment, dataDirectory, expected, fixture, inClients, serve, start,
+  temporaryDirectory, until,
 } from '../harness.mjs';
 import { startModel, textsSent } from '../model.mjs';
 
@@ -14,7 +15,7 @@ export async function run(binary, report) {
   const first = await serve(binary, ['--data-dir', path.join(temporaryDirectory(), 'data')]);
   try {
     await report.check('opencode http: the starter prompts are commands', async () => {
-      const client = await startOpencode({ type: 'remote', url: first.url, oauth: false });
+      const client = await startOpencode({ type: 'remote', url: first.url });
       try {
         const names = (await client.commands()).map(({ name }) => name);
         for (const name of ['incident-triage', 'code-review']) {
@@ -31,7 +32,7 @@ export async function run(binary, report) {
 
   const directory = dataDirectory(fixture('clients-library'));
   const second = await serve(binary, ['--data-dir', directory]);
-  const http = { type: 'remote', url: second.url, oauth: false };
+  const http = { type: 'remote', url: second.url };
   const stdio = { type: 'local', command: [binary, 'stdio', '--library', path.join(directory, 'library.git')] };
   try {
     await conversation(report, 'opencode http', http);
@@ -54,7 +55,12 @@ async function conversation(report, name, mcpServer) {
     await report.check(`${name}: the text reaches the model, less its last newline`, async () => {
       assertSent(await client.type('cuebook:release-notes', ''), expected.texts['release-notes'].trimEnd());
     });
-    await report.check(`${name}: words fill the arguments; texts are joined, an embedded runbook is lost`, async () => {
+    await report.check(`${name}: a runbook that needs no argument arrives in the text`, async () => {
+      const sent = await client.type('cuebook:search-check', '');
+      assertContains(sent.at(-1), expected.texts['runbook://search'].trimEnd());
+    });
+    await report.check(`${name}: words fill the arguments; texts are joined`, async () => {
+      // It renders once, with "$2" for the service, and puts the words in afterwards: no runbook is found.
       const [first, , last] = expected['incident-triage'].messages;
       const sent = await client.type('cuebook:incident-triage', 'INC-9942 payments HIGH');
       assertSent(sent, `${first.text}\n${last.text}`.trimEnd());

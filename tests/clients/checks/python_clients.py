@@ -117,14 +117,14 @@ async def converse(kind, mode, repository, target, check):
                 for message in result.messages
             ]
             same(got, triage["messages"])
-            same(result.messages[1].content.resource.text, EXPECTED["texts"]["runbook"])
+            same(result.messages[1].content.resource.text, EXPECTED["texts"]["runbook://payments"])
 
         async def completes():
             same(await complete(client, "service", "pay"), ["payments"])
             same((await complete(client, "severity", "cri"))[0], "CRITICAL")
 
         async def reads():
-            same([one.text for one in await contents(client, "runbook://payments")], [EXPECTED["texts"]["runbook"]])
+            same([one.text for one in await contents(client, "runbook://payments")], [EXPECTED["texts"]["runbook://payments"]])
 
         async def is_refused():
             for name in ["nothing-of-the-kind", "incident-triage"]:  # unknown; a required argument missing

@@ -95,7 +95,7 @@ async function converse(report, name, wanted, transport, change) {
       arguments: expected['incident-triage'].arguments,
     });
     assertSame(messages.map(brief), expected['incident-triage'].messages, 'messages');
-    assertSame(messages[1].content.resource.text, expected.texts.runbook, 'runbook');
+    assertSame(messages[1].content.resource.text, expected.texts['runbook://payments'], 'runbook');
     assertSame(messages[1].content.resource.mimeType, 'text/markdown', 'type of the runbook');
   });
   await check('completes', async () => {
@@ -115,7 +115,7 @@ async function converse(report, name, wanted, transport, change) {
     const { resourceTemplates } = await client.listResourceTemplates();
     assertSame(resourceTemplates.map(({ uriTemplate }) => uriTemplate), ['runbook://{service}']);
     const { contents } = await client.readResource({ uri: 'runbook://payments' });
-    assertSame(contents.map(({ uri, text }) => ({ uri, text })), [{ uri: 'runbook://payments', text: expected.texts.runbook }]);
+    assertSame(contents.map(({ uri, text }) => ({ uri, text })), [{ uri: 'runbook://payments', text: expected.texts['runbook://payments'] }]);
   });
   await check('is refused what there is not', async () => {
     assertSame((await refusal(client.getPrompt({ name: 'nothing-of-the-kind' }))).code, -32602, 'code');

@@ -1,0 +1,103 @@
+//! What every HTTP request passes before a handler sees it, and the loop that accepts connections.
+//!
+//! Knows nothing of prompts or of MCP.
+
+mod guard;
+mod serve;
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::{Router, middleware};
+
+pub use self::guard::{Allowed, PublicUrlError, Refusal};
+pub use self::serve::{Limits, serve};
+
+/// The header that names a request in the log.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Names a request in the log and in an internal error.
+#[derive(Debug, Clone)]
+pub struct RequestId(pub Arc<str>);
+
+impl RequestId {
+    /// A new one, not to be guessed and not to be met twice.
+    pub fn new() -> Self {
+        let random = getrandom::u64().unwrap_or_default();
+        Self(format!("{random:016x}").into())
+    }
+}
+
+impl Default for RequestId {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Wraps a router in the layers that everything passes, outermost first: request id, Host and
+/// Origin, security headers.
+pub fn layers(router: Router, allowed: Arc<Allowed>) -> Router {
+    router.layer(middleware::from_fn_with_state(allowed, outer))
+}
+
+async fn outer(State(allowed): State<Arc<Allowed>>, mut request: Request, next: Next) -> Response {
+    let id = RequestId::new();
+    let mut response = match allowed.check(request.headers()) {
+        Ok(()) => {
+            request.extensions_mut().insert(id.clone());
+            next.run(request).await
+        }
+        Err(refusal) => {
+            tracing::warn!(request_id = &*id.0, %refusal, "refused a request");
+            refused(&refusal)
+        }
+    };
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&id.0) {
+        headers.insert(REQUEST_ID, value);
+    }
+    secure(headers);
+    response
+}
+
+fn refused(refusal: &Refusal) -> Response {
+    let status = match refusal {
+        Refusal::NoHost => StatusCode::BAD_REQUEST,
+        Refusal::Host(_) | Refusal::Origin(_) => StatusCode::FORBIDDEN,
+    };
+    (status, json_error(&refusal.to_string())).into_response()
+}
+
+/// `{"error": "…"}`, the form in which everything but JSON-RPC says no.
+pub fn json_error(message: &str) -> impl IntoResponse + use<> {
+    let body = serde_json::json!({ "error": message }).to_string();
+    (
+        [(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        )],
+        body,
+    )
+}
+
+fn secure(headers: &mut HeaderMap) {
+    let fixed = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'",
+        ),
+    ];
+    for (name, value) in fixed {
+        // A page may say more than this about itself.
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
+}

@@ -1,0 +1,125 @@
+//! Accepts connections, bounds what a connection may cost, ends them gracefully.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+/// What one connection and all of them may cost.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Connections at a time; more wait to be accepted.
+    pub connections: usize,
+    /// Time for a request's headers, and for which an idle connection is kept.
+    pub header_timeout: Duration,
+    /// Headers of a request.
+    pub headers: usize,
+    /// Bytes of a request's headers that are read before it is refused.
+    pub header_bytes: usize,
+    /// Time that open requests and streams get to end at shutdown.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 25_000,
+            header_timeout: Duration::from_secs(75),
+            headers: 64,
+            header_bytes: 16 * 1024,
+            grace: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Serves a router until told to stop; returns when every connection has ended or the grace is over.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: &Limits,
+    shutdown: CancellationToken,
+) {
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let mut connections = JoinSet::new();
+    loop {
+        let place = tokio::select! {
+            () = shutdown.cancelled() => break,
+            place = places.clone().acquire_owned() => match place {
+                Ok(place) => place,
+                Err(_) => break,
+            },
+        };
+        let (socket, peer) = tokio::select! {
+            () = shutdown.cancelled() => break,
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of file descriptors: trying at once would only burn the core.
+                    tracing::warn!(%error, "could not accept a connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            },
+        };
+        while connections.try_join_next().is_some() {}
+        // Answers are written whole; waiting for more to send costs 40 ms a call.
+        if let Err(error) = socket.set_nodelay(true) {
+            tracing::debug!(%error, "could not turn Nagle's algorithm off");
+        }
+        let router = router.clone();
+        let shutdown = shutdown.clone();
+        let limits = limits.clone();
+        connections.spawn(async move {
+            connection(socket, peer, router, &limits, shutdown).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    let ended = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(limits.grace, ended).await.is_err() {
+        tracing::warn!("some connections did not end in time and were cut");
+    }
+}
+
+async fn connection(
+    socket: tokio::net::TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    limits: &Limits,
+    shutdown: CancellationToken,
+) {
+    let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        router.clone().oneshot(request.map(Body::new))
+    });
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_timeout)
+        .max_headers(limits.headers)
+        .max_buf_size(limits.header_bytes.max(8192))
+        .half_close(false);
+    let connection = builder.serve_connection(TokioIo::new(socket), service);
+    tokio::pin!(connection);
+    let outcome = tokio::select! {
+        outcome = connection.as_mut() => outcome,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(%error, %peer, "a connection ended with an error");
+    }
+}

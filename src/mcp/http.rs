@@ -1,0 +1,400 @@
+//! Streamable HTTP: `POST`, `GET` and `DELETE` on one endpoint, for both eras.
+
+mod headers;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::http::header::{self, HeaderValue};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, StreamExt};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio_util::sync::CancellationToken;
+
+use self::headers::{SESSION_ID, accepts_events, is_json, session_id, version};
+use super::clients::Client;
+use super::envelope::{Incoming, Message, Rejected, Request};
+use super::error::RpcError;
+use super::revision::Revision;
+use super::session::Session;
+use super::stream::{self, Slot};
+use super::{Answer, Caller, Service, handle, meta};
+use crate::http::{RequestId, json_error};
+
+/// Time in which a body must arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of all answers to one batch.
+const MAX_BATCH_ANSWER: usize = 32 * 1024 * 1024;
+
+/// What the endpoint's handlers share.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    /// The core.
+    pub service: Arc<Service>,
+    /// Ends every stream.
+    pub shutdown: CancellationToken,
+}
+
+/// `/mcp`: the whole library.
+pub async fn whole(
+    State(endpoint): State<Endpoint>,
+    Extension(request_id): Extension<RequestId>,
+    method: Method,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    Exchange {
+        endpoint,
+        request_id,
+        folder: None,
+        headers,
+    }
+    .run(&method, body)
+    .await
+}
+
+/// `/mcp/<folder>`: the prompts of one folder and of those below it.
+pub async fn folder(
+    State(endpoint): State<Endpoint>,
+    Extension(request_id): Extension<RequestId>,
+    Path(folder): Path<String>,
+    method: Method,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let folder = folder.trim_end_matches('/');
+    if !endpoint
+        .service
+        .registry
+        .snapshot()
+        .catalog
+        .has_folder(folder)
+    {
+        let shown: String = folder.chars().take(80).collect();
+        return (
+            StatusCode::NOT_FOUND,
+            json_error(&format!("the library has no folder `{shown}`")),
+        )
+            .into_response();
+    }
+    let folder = Some(folder.into());
+    Exchange {
+        endpoint,
+        request_id,
+        folder,
+        headers,
+    }
+    .run(&method, body)
+    .await
+}
+
+/// One HTTP request to the endpoint.
+struct Exchange {
+    endpoint: Endpoint,
+    request_id: RequestId,
+    folder: Option<Arc<str>>,
+    headers: HeaderMap,
+}
+
+impl Exchange {
+    async fn run(self, method: &Method, body: Body) -> Response {
+        match *method {
+            Method::POST => self.post(body).await,
+            Method::GET => self.get(),
+            Method::DELETE => self.delete(),
+            _ => not_allowed(),
+        }
+    }
+
+    async fn post(self, body: Body) -> Response {
+        let modern = version(&self.headers).is_some_and(|v| !v.is_legacy());
+        if !is_json(&self.headers) {
+            let error = RpcError::invalid_request("Content-Type must be application/json");
+            return rejected(&error.with_status(415), None, modern);
+        }
+        let limit = self.endpoint.service.settings.message_bytes;
+        let bytes = match read(body, limit).await {
+            Ok(bytes) => bytes,
+            Err(error) => return rejected(&error, None, modern),
+        };
+        match Incoming::parse(&bytes) {
+            Incoming::One(Ok(Message::Request(request))) => self.request(&request).await,
+            Incoming::One(Ok(Message::Response)) if modern => rejected(
+                &RpcError::invalid_request("responses are not accepted"),
+                None,
+                true,
+            ),
+            Incoming::One(Ok(Message::Notification(_) | Message::Response)) => self.one_way(),
+            Incoming::One(Err(Rejected { id, error })) => rejected(&error, id, modern),
+            Incoming::Batch(messages) => self.batch(messages).await,
+        }
+    }
+
+    async fn request(self, request: &Request<'_>) -> Response {
+        match self.caller(request) {
+            Ok(caller) => {
+                let modern = caller.revision.is_modern();
+                match handle(&self.endpoint.service, &caller, request).await {
+                    Answer::Response(body) => json(StatusCode::OK, body),
+                    Answer::Error(error) => rejected(&error, Some(request.id), modern),
+                    Answer::Initialized {
+                        response,
+                        revision,
+                        client,
+                    } => self.initialized(response, revision, &client),
+                    Answer::Listen(filter) => match Slot::take(&self.endpoint.service) {
+                        Some(slot) => events(stream::subscription(
+                            slot,
+                            request.id,
+                            &filter,
+                            self.folder,
+                            self.endpoint.shutdown.child_token(),
+                        )),
+                        None => too_many_streams(),
+                    },
+                }
+            }
+            Err(error) => rejected(&error, Some(request.id), is_modern(&self.headers, request)),
+        }
+    }
+
+    /// Who is asking, and in which revision.
+    fn caller(&self, request: &Request<'_>) -> Result<Caller, RpcError> {
+        let (revision, client, session) = if is_modern(&self.headers, request) {
+            headers::check_modern(&self.headers, request)?;
+            let meta = meta::read(&request.params)?;
+            headers::check_name(&self.headers, request)?;
+            (meta.revision, meta.client, None)
+        } else if request.method == "initialize" {
+            // A session that is over, or a header of one, is no reason not to begin another.
+            (Revision::LATEST_LEGACY, Client::default(), None)
+        } else {
+            self.legacy()?
+        };
+        Ok(Caller {
+            revision,
+            client,
+            folder: self.folder.clone(),
+            session,
+            request_id: self.request_id.0.clone(),
+        })
+    }
+
+    /// Revision, client and session of a legacy message that is not `initialize`.
+    fn legacy(&self) -> Result<(Revision, Client, Option<Session>), RpcError> {
+        let header = match version(&self.headers) {
+            None => None,
+            Some(version) => Some(version.legacy()?),
+        };
+        match session_id(&self.headers) {
+            None => Ok((header.unwrap_or(Revision::ASSUMED), Client::default(), None)),
+            Some(id) => {
+                let session = self
+                    .endpoint
+                    .service
+                    .sessions
+                    .resume(&id)
+                    .ok_or_else(no_session)?;
+                Ok((
+                    session.identity.revision,
+                    session.identity.client.clone(),
+                    Some(session),
+                ))
+            }
+        }
+    }
+
+    fn initialized(&self, response: Vec<u8>, revision: Revision, client: &Client) -> Response {
+        let service = &self.endpoint.service;
+        let told = service.registry.snapshot().generation;
+        let mut response = json(StatusCode::OK, response);
+        match service.sessions.issue(revision, client, told) {
+            Ok(id) => {
+                if let Ok(id) = HeaderValue::try_from(id) {
+                    response.headers_mut().insert(SESSION_ID, id);
+                }
+            }
+            // Without randomness there is no id; the client is served without a session.
+            Err(error) => tracing::error!(%error, "could not make a session id"),
+        }
+        response
+    }
+
+    /// A notification or a response: accepted, with nothing to do.
+    fn one_way(&self) -> Response {
+        let modern = version(&self.headers).is_some_and(|v| v.is_modern());
+        if !modern && let Err(error) = self.legacy() {
+            return rejected(&error, None, false);
+        }
+        StatusCode::ACCEPTED.into_response()
+    }
+
+    async fn batch(self, messages: Vec<Result<Message<'_>, Rejected<'_>>>) -> Response {
+        let (revision, client, session) = match self.legacy() {
+            Ok(legacy) => legacy,
+            Err(error) => return rejected(&error, None, false),
+        };
+        if !revision.has_batches() {
+            let error =
+                RpcError::invalid_request(format_args!("revision {revision} has no batches"));
+            return rejected(&error, None, false);
+        }
+        let caller = Caller {
+            revision,
+            client,
+            folder: self.folder.clone(),
+            session,
+            request_id: self.request_id.0.clone(),
+        };
+        match batch(&self.endpoint.service, &caller, messages).await {
+            Some(answers) => json(StatusCode::OK, answers),
+            None => StatusCode::ACCEPTED.into_response(),
+        }
+    }
+
+    fn get(self) -> Response {
+        // A modern client opens streams by POST; a browser wants a page, and this is none.
+        if version(&self.headers).is_some_and(|v| v.is_modern()) || !accepts_events(&self.headers) {
+            return not_allowed();
+        }
+        let session = match self.legacy() {
+            Ok((_, _, session)) => session,
+            Err(error) => return rejected(&error, None, false),
+        };
+        match Slot::take(&self.endpoint.service) {
+            Some(slot) => events(stream::legacy(
+                slot,
+                session,
+                self.folder,
+                self.endpoint.shutdown.child_token(),
+            )),
+            None => too_many_streams(),
+        }
+    }
+
+    fn delete(self) -> Response {
+        match self.legacy() {
+            Ok((_, _, Some(session))) => {
+                self.endpoint.service.sessions.end(&session);
+                StatusCode::NO_CONTENT.into_response()
+            }
+            Ok((_, _, None)) => rejected(
+                &RpcError::invalid_request("the Mcp-Session-Id header is missing"),
+                None,
+                false,
+            ),
+            Err(error) => rejected(&error, None, false),
+        }
+    }
+}
+
+/// The answers to a batch as one array; none where nothing in it wants one.
+pub(super) async fn batch(
+    service: &Service,
+    caller: &Caller,
+    messages: Vec<Result<Message<'_>, Rejected<'_>>>,
+) -> Option<Vec<u8>> {
+    let mut out = vec![b'['];
+    for message in messages {
+        let answer = match message {
+            Ok(Message::Notification(_) | Message::Response) => continue,
+            Err(Rejected { id, error }) => error.to_response(id, false),
+            Ok(Message::Request(request)) if request.method == "initialize" => {
+                RpcError::invalid_request("`initialize` cannot be part of a batch")
+                    .to_response(Some(request.id), false)
+            }
+            Ok(Message::Request(request)) if out.len() > MAX_BATCH_ANSWER => {
+                RpcError::invalid_request("the answers to this batch are too long")
+                    .to_response(Some(request.id), false)
+            }
+            Ok(Message::Request(request)) => handle(service, caller, &request)
+                .await
+                .into_bytes(request.id, false),
+        };
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        out.extend_from_slice(&answer);
+    }
+    out.push(b']');
+    (out.len() > 2).then_some(out)
+}
+
+/// Whether a request is to be read by the rules of the modern era.
+fn is_modern(headers: &HeaderMap, request: &Request<'_>) -> bool {
+    meta::declared_version(&request.params).is_some()
+        || matches!(&*request.method, "server/discover" | "subscriptions/listen")
+        || (request.method != "initialize" && version(headers).is_some_and(|v| v.is_modern()))
+}
+
+fn no_session() -> RpcError {
+    RpcError::invalid_request("there is no such session; initialize again").with_status(404)
+}
+
+async fn read(body: Body, limit: usize) -> Result<Bytes, RpcError> {
+    let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, limit).collect()).await;
+    match collected {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(RpcError::too_large(limit)),
+        Ok(Err(_)) => Err(RpcError::invalid_request("the body did not arrive whole")),
+        Err(_) => {
+            Err(RpcError::invalid_request("the body did not arrive in time").with_status(408))
+        }
+    }
+}
+
+fn json(status: StatusCode, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn rejected(error: &RpcError, id: Option<&str>, modern: bool) -> Response {
+    let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
+    json(status, error.to_response(id, modern))
+}
+
+fn events(stream: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let mut response = Response::new(Body::from_stream(
+        stream.map(Ok::<_, std::convert::Infallible>),
+    ));
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, no-store"),
+    );
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+fn not_allowed() -> Response {
+    (
+        StatusCode::METHOD_NOT_ALLOWED,
+        [(header::ALLOW, "GET, POST, DELETE")],
+        json_error("POST JSON-RPC messages here"),
+    )
+        .into_response()
+}
+
+fn too_many_streams() -> Response {
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        [(header::RETRY_AFTER, "60")],
+        json_error("too many streams are open"),
+    )
+        .into_response()
+}

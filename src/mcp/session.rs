@@ -1,0 +1,340 @@
+//! Legacy sessions: signed, self-describing ids, and the little that is kept in memory about them.
+//!
+//! An id says who was initialised, when and in which revision, and is signed with the data
+//! directory's key, so that it survives a restart with no store. Memory holds only what an id
+//! cannot: when it was last used, what it subscribed to, what it was told, and that it was ended.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use lru::LruCache;
+use sha2::Sha256;
+
+use super::clients::Client;
+use super::notices::Subscriptions;
+use super::revision::Revision;
+
+/// How long an id stays good without being used.
+pub const IDLE: Duration = Duration::from_hours(24);
+/// Sessions about which anything is kept; the one used longest ago goes first.
+const KEPT: usize = 50_000;
+/// Ended ids that are remembered.
+const ENDED: usize = 100_000;
+/// Longest text that can be an id.
+const MAX_TEXT: usize = 400;
+
+const FORMAT: u8 = 1;
+const NONCE: usize = 12;
+const TAG: usize = 16;
+/// Format, revision, seconds, nonce, length of the client's name.
+const HEAD: usize = 1 + 1 + 8 + NONCE + 1;
+
+type Nonce = [u8; NONCE];
+
+/// What an id says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The revision that was agreed on.
+    pub revision: Revision,
+    /// Who initialised it.
+    pub client: Client,
+    issued: u64,
+    nonce: Nonce,
+}
+
+/// A session that is in use.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// What its id says.
+    pub identity: Identity,
+    /// What is kept about it.
+    pub state: Arc<Mutex<State>>,
+}
+
+impl Session {
+    /// The session of a pipe, which lasts as long as the pipe and needs no id.
+    pub fn of_a_pipe(revision: Revision, client: Client, told: u64) -> Self {
+        let identity = Identity {
+            revision,
+            client,
+            issued: 0,
+            nonce: Nonce::default(),
+        };
+        Self {
+            identity,
+            state: Arc::new(Mutex::new(State::new(told))),
+        }
+    }
+}
+
+/// What is kept about a session.
+#[derive(Debug)]
+pub struct State {
+    used: Instant,
+    /// The generation of which it has heard everything: what changed since is still owed.
+    pub told: u64,
+    /// Subscribed URIs, as they were written, with the hash that was last told; none for no content.
+    pub subscriptions: Subscriptions,
+    /// Its open streams, newest last; only that one carries notices.
+    pub streams: Vec<u64>,
+}
+
+impl State {
+    /// A state that has heard everything up to a generation.
+    pub fn new(told: u64) -> Self {
+        Self {
+            used: Instant::now(),
+            told,
+            subscriptions: Subscriptions::new(),
+            streams: Vec::new(),
+        }
+    }
+
+    /// Counts as use: an id is good for [`IDLE`] from now.
+    pub fn touch(&mut self) {
+        self.used = Instant::now();
+    }
+}
+
+/// Locks a state; a panic of another holder leaves nothing half-written in it.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives out ids, knows them again, and keeps what must be kept.
+#[derive(Debug)]
+pub struct Sessions {
+    key: [u8; 32],
+    started: u64,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    states: LruCache<Nonce, Arc<Mutex<State>>>,
+    ended: HashSet<Nonce>,
+    ended_order: VecDeque<Nonce>,
+}
+
+impl Kept {
+    fn keep(&mut self, nonce: Nonce, state: State) -> Arc<Mutex<State>> {
+        let state = Arc::new(Mutex::new(state));
+        self.states.push(nonce, state.clone());
+        if self.states.len() > KEPT
+            && let Some((nonce, oldest)) = self.states.pop_lru()
+            // A stream holds it: it is in use, whatever its age.
+            && Arc::strong_count(&oldest) > 1
+        {
+            self.states.push(nonce, oldest);
+        }
+        state
+    }
+}
+
+impl Sessions {
+    /// With the key that signs ids.
+    pub fn new(key: [u8; 32]) -> Self {
+        Self {
+            key,
+            started: unix_now(),
+            kept: Mutex::new(Kept {
+                states: LruCache::unbounded(),
+                ended: HashSet::new(),
+                ended_order: VecDeque::new(),
+            }),
+        }
+    }
+
+    /// A new id for a client; `told` is the generation it is about to see.
+    pub fn issue(
+        &self,
+        revision: Revision,
+        client: &Client,
+        told: u64,
+    ) -> Result<String, getrandom::Error> {
+        let mut nonce = Nonce::default();
+        getrandom::fill(&mut nonce)?;
+        let identity = Identity {
+            revision,
+            client: client.clone(),
+            issued: unix_now(),
+            nonce,
+        };
+        lock(&self.kept).keep(nonce, State::new(told));
+        Ok(self.sign(&identity))
+    }
+
+    /// The session of an id: none when it is malformed, not ours, idle for too long or ended.
+    pub fn resume(&self, id: &str) -> Option<Session> {
+        let identity = self.verify(id)?;
+        let mut kept = lock(&self.kept);
+        if kept.ended.contains(&identity.nonce) {
+            return None;
+        }
+        if let Some(state) = kept.states.get(&identity.nonce) {
+            let state = state.clone();
+            drop(kept);
+            let mut inside = lock(&state);
+            if inside.used.elapsed() > IDLE && inside.streams.is_empty() {
+                return None;
+            }
+            inside.touch();
+            drop(inside);
+            return Some(Session { identity, state });
+        }
+        // Nothing is known: it may have been in use until this process began.
+        let last = identity.issued.max(self.started);
+        if unix_now().saturating_sub(last) > IDLE.as_secs() {
+            return None;
+        }
+        // Nor what it was told: it is owed one notice.
+        let state = kept.keep(identity.nonce, State::new(0));
+        drop(kept);
+        Some(Session { identity, state })
+    }
+
+    /// Ends a session: its id is unknown from now on.
+    pub fn end(&self, session: &Session) {
+        let nonce = session.identity.nonce;
+        let mut kept = lock(&self.kept);
+        kept.states.pop(&nonce);
+        if kept.ended.insert(nonce) {
+            kept.ended_order.push_back(nonce);
+        }
+        if kept.ended_order.len() > ENDED
+            && let Some(oldest) = kept.ended_order.pop_front()
+        {
+            kept.ended.remove(&oldest);
+        }
+    }
+
+    /// Whether a session was ended: its streams close.
+    pub fn is_ended(&self, session: &Session) -> bool {
+        lock(&self.kept).ended.contains(&session.identity.nonce)
+    }
+
+    fn mac(&self, bytes: &[u8]) -> Option<Hmac<Sha256>> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).ok()?;
+        mac.update(b"cuebook mcp session\0");
+        mac.update(bytes);
+        Some(mac)
+    }
+
+    fn sign(&self, identity: &Identity) -> String {
+        let name = identity.client.name.as_bytes();
+        let version = identity.client.version.as_bytes();
+        let mut bytes = Vec::with_capacity(HEAD + name.len() + version.len() + TAG);
+        bytes.push(FORMAT);
+        bytes.push(identity.revision as u8);
+        bytes.extend_from_slice(&identity.issued.to_be_bytes());
+        bytes.extend_from_slice(&identity.nonce);
+        // A client's name is cut to 64 bytes when it is read.
+        bytes.push(u8::try_from(name.len()).unwrap_or(0));
+        bytes.extend_from_slice(name);
+        bytes.extend_from_slice(version);
+        if let Some(mac) = self.mac(&bytes) {
+            bytes.extend_from_slice(&mac.finalize().into_bytes()[..TAG]);
+        }
+        URL_SAFE_NO_PAD.encode(&bytes)
+    }
+
+    fn verify(&self, id: &str) -> Option<Identity> {
+        if id.len() > MAX_TEXT {
+            return None;
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(id).ok()?;
+        let (signed, tag) = bytes.split_at_checked(bytes.len().checked_sub(TAG)?)?;
+        self.mac(signed)?.verify_truncated_left(tag).ok()?;
+        let (head, rest) = signed.split_at_checked(HEAD)?;
+        if head[0] != FORMAT {
+            return None;
+        }
+        let revision = Revision::ALL
+            .into_iter()
+            .find(|revision| *revision as u8 == head[1])?;
+        let issued = u64::from_be_bytes(head[2..10].try_into().ok()?);
+        let nonce = head[10..10 + NONCE].try_into().ok()?;
+        let (name, version) = rest.split_at_checked(usize::from(head[HEAD - 1]))?;
+        let client = Client::new(
+            std::str::from_utf8(name).ok()?,
+            std::str::from_utf8(version).ok()?,
+        );
+        Some(Identity {
+            revision,
+            client,
+            issued,
+            nonce,
+        })
+    }
+}
+
+/// Wall clock: an id's age must mean the same after a restart.
+fn unix_now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sessions() -> Sessions {
+        Sessions::new([7; 32])
+    }
+
+    #[test]
+    fn an_id_says_who_and_survives_a_restart() {
+        let client = Client::new("클라이언트", "1.2.3");
+        let id = sessions().issue(Revision::V2025_06_18, &client, 3).unwrap();
+        assert!(id.bytes().all(|b| (0x21..=0x7e).contains(&b)));
+        let session = sessions().resume(&id).unwrap();
+        assert_eq!(session.identity.revision, Revision::V2025_06_18);
+        assert_eq!(session.identity.client, client);
+        assert_eq!(lock(&session.state).told, 0);
+    }
+
+    #[test]
+    fn what_it_was_told_is_kept() {
+        let sessions = sessions();
+        let id = sessions
+            .issue(Revision::V2025_06_18, &Client::default(), 3)
+            .unwrap();
+        assert_eq!(lock(&sessions.resume(&id).unwrap().state).told, 3);
+    }
+
+    #[test]
+    fn nothing_else_is_an_id() {
+        let sessions = sessions();
+        let id = sessions
+            .issue(Revision::V2025_11_25, &Client::new("x", "1"), 1)
+            .unwrap();
+        assert!(Sessions::new([8; 32]).resume(&id).is_none());
+        for at in 0..id.len() {
+            let mut changed = id.clone().into_bytes();
+            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).unwrap();
+            // The last character may hold bits that do not count; such a text is refused as base64.
+            assert!(sessions.resume(&changed).is_none(), "{at}");
+        }
+        for other in ["", "x", "한글", &"A".repeat(1000), &id[1..]] {
+            assert!(sessions.resume(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_ended_id_is_unknown() {
+        let sessions = sessions();
+        let id = sessions
+            .issue(Revision::V2025_11_25, &Client::default(), 1)
+            .unwrap();
+        let session = sessions.resume(&id).unwrap();
+        sessions.end(&session);
+        assert!(sessions.is_ended(&session));
+        assert!(sessions.resume(&id).is_none());
+    }
+}

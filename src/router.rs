@@ -1,0 +1,130 @@
+//! Every URL of the server.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::{self, HeaderValue};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::http::{Allowed, json_error, layers};
+use crate::mcp;
+use crate::registry::Registry;
+
+/// What the handlers share.
+#[derive(Debug, Clone)]
+pub struct AppState {
+    /// What is served.
+    pub registry: Arc<Registry>,
+    /// The MCP core.
+    pub mcp: Arc<mcp::Service>,
+    /// Hosts and origins that are served.
+    pub allowed: Arc<Allowed>,
+    /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
+    pub url: Arc<str>,
+    /// Ends every stream.
+    pub shutdown: CancellationToken,
+}
+
+/// The whole server as a service.
+pub fn router(state: AppState) -> Router {
+    let allowed = state.allowed.clone();
+    let endpoint = mcp::http::Endpoint {
+        service: state.mcp.clone(),
+        shutdown: state.shutdown.clone(),
+    };
+    let mcp = Router::new()
+        .route("/mcp", any(mcp::http::whole))
+        .route("/mcp/", any(mcp::http::whole))
+        .route("/mcp/{*folder}", any(mcp::http::folder))
+        .with_state(endpoint);
+    let router = Router::new()
+        .route("/", get(front))
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .with_state(state)
+        .merge(mcp)
+        .fallback(not_found);
+    layers(router, allowed)
+}
+
+/// What this is and how to connect, for whoever opens the address in a browser.
+async fn front(State(state): State<AppState>) -> Response {
+    let snapshot = state.registry.snapshot();
+    let title = snapshot.catalog.title().unwrap_or("A library of prompts");
+    let count = snapshot.catalog.list(None).len();
+    let page = format!(
+        "{title}\n\nThis is Cuebook, a prompt registry. It serves {count} prompts over the Model Context Protocol.\n\n\
+         MCP endpoint   {url}/mcp\nOne folder     {url}/mcp/<folder>\nHealth         {url}/healthz and {url}/readyz\n\n\
+         `cuebook connect CLIENT` prints the configuration for an editor, e.g.\n\n  \
+         claude mcp add --transport http cuebook {url}/mcp\n",
+        url = state.url,
+    );
+    (
+        [(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        )],
+        page,
+    )
+        .into_response()
+}
+
+/// The process answers.
+async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Something is served, and whether it is the tip.
+async fn readyz(State(state): State<AppState>) -> Response {
+    #[derive(Serialize)]
+    struct Ready<'a> {
+        status: &'static str,
+        served: Option<&'a str>,
+        tip: Option<&'a str>,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        problems: &'a [String],
+        problem_count: usize,
+    }
+    let snapshot = state.registry.snapshot();
+    let now = &snapshot.status;
+    let (code, status) = if now.tip == now.served {
+        (StatusCode::OK, "ready")
+    } else if now.served.is_some() {
+        (
+            StatusCode::OK,
+            "behind: the tip has problems and an earlier commit is served",
+        )
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "nothing is served")
+    };
+    let ready = Ready {
+        status,
+        served: now.served.as_deref(),
+        tip: now.tip.as_deref(),
+        problems: &now.tip_problems,
+        problem_count: now.tip_problem_count,
+    };
+    let body = serde_json::to_vec(&ready).unwrap_or_default();
+    (
+        code,
+        [(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        )],
+        body,
+    )
+        .into_response()
+}
+
+async fn not_found(uri: Uri) -> Response {
+    // Clients look there for authorization metadata, and read anything but a plain miss as an answer.
+    if uri.path().starts_with("/.well-known/") {
+        return (StatusCode::NOT_FOUND, "not found\n").into_response();
+    }
+    (StatusCode::NOT_FOUND, json_error("there is nothing here")).into_response()
+}
