@@ -103,7 +103,7 @@ impl Default for Config {
             message_bytes: mcp.message_bytes,
             max_streams: mcp.max_streams,
             keep_alive_seconds: mcp.keep_alive.as_secs(),
-            max_connections: crate::http::serve::Limits::default().connections,
+            max_connections: crate::http::Limits::default().connections,
             limits: Limits::default(),
             origins: BTreeMap::new(),
         }
@@ -131,7 +131,7 @@ impl Config {
                 self.listen = value.parse().map_err(|_| "must be ADDRESS:PORT, like 127.0.0.1:8400".to_owned())?;
             }
             "public_url" => {
-                crate::http::guard::Allowed::new(Some(value)).map_err(|e| e.to_string())?;
+                crate::http::Allowed::new(Some(value)).map_err(|e| e.to_string())?;
                 self.public_url = Some(value.trim_end_matches('/').to_owned());
             }
             "log" => value.clone_into(&mut self.log),
@@ -302,7 +302,11 @@ fn flatten(prefix: &str, value: &toml::Value, out: &mut Vec<(String, String)>) {
             }
         }
         toml::Value::String(text) => out.push((prefix.into(), text.clone())),
-        other => out.push((prefix.into(), other.to_string())),
+        toml::Value::Integer(n) => out.push((prefix.into(), n.to_string())),
+        toml::Value::Boolean(b) => out.push((prefix.into(), b.to_string())),
+        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Array(_) => {
+            out.push((prefix.into(), "(a value of another type)".into()));
+        }
     }
 }
 

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::git::{self, Repository};
-use crate::http::guard::Allowed;
-use crate::http::serve::{Limits as HttpLimits, serve};
+use crate::http::Allowed;
+use crate::http::{Limits as HttpLimits, serve};
 use crate::mcp;
 use crate::registry::source::Library;
 use crate::registry::{self, Registry};

@@ -1,5 +1,6 @@
 //! The command line: what each command takes and prints.
 
+pub mod bridge;
 mod check;
 pub mod connect;
 pub mod endpoint;

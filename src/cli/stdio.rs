@@ -24,7 +24,10 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let runtime = super::runtime()?;
     let result = match &args.server {
-        Some(server) => runtime.block_on(super::bridge::run_on_stdio(server)),
+        Some(server) => {
+            let options = super::bridge::Options::from_environment(super::variable);
+            runtime.block_on(super::bridge::run(server, tokio::io::stdin(), tokio::io::stdout(), options))
+        }
         None => {
             let root = args.library.clone().unwrap_or_else(|| ".".into());
             runtime.block_on(local(root))
