@@ -1,1 +1,3 @@
-//! x
+//! The integration tests, in one binary.
+
+mod format;
