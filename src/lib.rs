@@ -4,7 +4,9 @@
 //! Protocol, and are published with `git push`. See `ARCHITECTURE.md` for the code map.
 
 pub mod catalog;
+pub mod git;
 pub mod http;
+pub mod cli;
 pub mod mcp;
 pub mod prompt;
 pub mod registry;

@@ -5,9 +5,13 @@
 
 pub mod argument;
 pub mod bind;
-pub mod check;
+pub mod closure;
+pub mod lint;
+mod engine;
+pub mod foreign;
 pub mod front_matter;
 pub mod limits;
+pub mod markers;
 pub mod message;
 pub mod name;
 pub mod parse;
@@ -24,7 +28,7 @@ pub use bind::{BindError, BoundArguments};
 pub use limits::Limits;
 pub use message::{Content, Embed, Message, Role};
 pub use name::PromptName;
-pub use parse::Prompt;
+pub use closure::Prompt;
 pub use problem::{Problem, Severity};
 pub use render::{RenderError, Rendered, ResolvedResources, render};
 pub use resource::{Resource, ResourceBody};

@@ -94,3 +94,51 @@ impl Problem {
         }
     }
 }
+
+/// The candidate nearest to a text, when one is near enough to be what was meant.
+pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest_all(text, candidates, 1).into_iter().next()
+}
+
+/// Up to `limit` candidates near a text, nearest first; none when nothing is near.
+pub fn nearest_all<'a>(
+    text: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+    limit: usize,
+) -> Vec<&'a str> {
+    let text: String = text.chars().take(120).collect::<String>().to_lowercase();
+    let mut near: Vec<(usize, &str)> = candidates
+        .into_iter()
+        .filter_map(|candidate| {
+            let lower = candidate.to_lowercase();
+            let length = text.chars().count().max(lower.chars().count());
+            if length > 120 {
+                return None;
+            }
+            let distance = strsim::damerau_levenshtein(&text, &lower);
+            let contained = text.len() >= 3 && (lower.contains(&text) || (lower.len() >= 3 && text.contains(&lower)));
+            if distance <= (length / 3).max(1) && distance < length {
+                Some((distance, candidate))
+            } else if contained {
+                Some((length, candidate))
+            } else {
+                None
+            }
+        })
+        .collect();
+    near.sort();
+    near.into_iter().take(limit).map(|(_, candidate)| candidate).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_is_near() {
+        assert_eq!(nearest("incident-triag", ["incident-triage", "x"]), Some("incident-triage"));
+        assert_eq!(nearest("code", ["code-review"]), Some("code-review"));
+        assert_eq!(nearest("zzz", ["code-review", "a"]), None);
+        assert_eq!(nearest("a", ["b"]), None);
+    }
+}

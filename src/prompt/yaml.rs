@@ -293,7 +293,10 @@ mod tests {
         assert_eq!(code("a: !!str 1\n"), "yaml-tag");
         assert_eq!(code("{[a]: 1}\n"), "yaml-key");
         assert_eq!(code("a: 1\n---\nb: 2\n"), "yaml-documents");
-        assert_eq!(code(&format!("a: {}", "[".repeat(500))), "yaml-depth");
+        let deep = |n: usize| format!("a: {}{}", "[".repeat(n), "]".repeat(n));
+        assert_eq!(code(&deep(20)), "yaml-depth");
+        // the parser has a depth of its own
+        assert_eq!(code(&deep(5000)), "yaml-syntax");
     }
 
     #[test]

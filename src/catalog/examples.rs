@@ -1,0 +1,88 @@
+//! Examples are tests: each is rendered at every check of what it depends on.
+
+use std::sync::Arc;
+
+use crate::prompt::parse::PromptFile;
+use crate::prompt::problem::{Problem, Severity};
+use crate::prompt::{BoundArguments, Content, Limits, Prompt, RenderError, Rendered, render};
+
+use super::Catalog;
+
+/// The examples of one prompt, to be run.
+#[derive(Debug)]
+pub struct ExampleJob {
+    /// The prompt.
+    pub prompt: Arc<Prompt>,
+    file: PromptFile,
+}
+
+impl ExampleJob {
+    pub(super) fn new(prompt: Arc<Prompt>, file: PromptFile) -> Self {
+        Self { prompt, file }
+    }
+}
+
+/// Renders every example of a prompt and looks for what it expects.
+pub fn run(job: &ExampleJob, catalog: &Catalog) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let front = &job.file.front;
+    for (example, places) in front.examples.iter().zip(&front.example_places) {
+        let mut error = |code, span: std::ops::Range<usize>, message: String, hint: Option<String>| {
+            problems.push(job.file.source.problem(Severity::Error, code, span, message, hint));
+        };
+        let given = example.arguments.iter().map(|(n, v)| (n.as_str(), v.as_str()));
+        let rendered = match outcome(&job.prompt, given, catalog) {
+            Ok(rendered) => rendered,
+            Err(message) => {
+                let message = format!("example `{}` fails: {message}", example.name);
+                error("example-fails", places.whole.clone(), message, None);
+                continue;
+            }
+        };
+        let text = full_text(&rendered);
+        for (expected, span) in example.expect.iter().zip(&places.expect) {
+            if !text.contains(expected.as_str()) {
+                error(
+                    "example-expect",
+                    span.clone(),
+                    format!("example `{}` does not contain this text", example.name),
+                    Some(format!("see what it gives: cuebook render {}{}", job.prompt.name, shell_arguments(example))),
+                );
+            }
+        }
+    }
+    problems
+}
+
+fn outcome<'a>(
+    prompt: &Prompt,
+    given: impl Iterator<Item = (&'a str, &'a str)>,
+    catalog: &Catalog,
+) -> Result<Rendered, String> {
+    let limits: &Limits = &catalog.limits;
+    let bound = BoundArguments::bind(&prompt.arguments, given, limits).map_err(|e| e.to_string())?;
+    let mut resources = catalog.resolve(prompt, &bound).map_err(|e| e.to_string())?;
+    "example".clone_into(&mut resources.nonce);
+    render(prompt, &bound, &resources, limits).map_err(|error: RenderError| error.to_string())
+}
+
+/// All text of a render, embedded text included.
+fn full_text(rendered: &Rendered) -> String {
+    let mut out = String::new();
+    for message in &rendered.messages {
+        match &message.content {
+            Content::Text(text) => out.push_str(text),
+            Content::Resource { resource, .. } => out.push_str(resource.text().unwrap_or_default()),
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn shell_arguments(example: &crate::prompt::Example) -> String {
+    example
+        .arguments
+        .iter()
+        .map(|(name, value)| format!(" {name}='{}'", value.replace('\'', "'\\''").chars().take(60).collect::<String>()))
+        .collect()
+}

@@ -1,0 +1,233 @@
+//! `cuebook.toml` and `labels.toml`: what a library says about itself.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::prompt::name::{is_label, version_number};
+use crate::prompt::problem::{Problem, Severity, nearest};
+use crate::prompt::source::Source;
+
+use super::uri::UriTemplate;
+
+/// The format this release reads.
+pub const FORMAT: i64 = 1;
+
+/// A resource family of `cuebook.toml`.
+#[derive(Debug, Clone)]
+pub struct ResourceFamily {
+    /// e.g. `runbook://{service}` (RFC 6570 level 1).
+    pub template: String,
+    /// Name for lists: the scheme and the variables, e.g. `runbook`.
+    pub name: String,
+    /// Title for people.
+    pub title: Option<String>,
+    /// Description.
+    pub description: Option<String>,
+    /// MIME type, when declared.
+    pub mime_type: Option<String>,
+    /// The template, parsed.
+    pub parsed: UriTemplate,
+}
+
+/// What `cuebook.toml` says.
+#[derive(Debug, Clone, Default)]
+pub struct Library {
+    /// Title for people.
+    pub title: Option<String>,
+    /// Instructions for clients.
+    pub instructions: Option<String>,
+    /// Declared families.
+    pub families: Vec<ResourceFamily>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LibraryFile {
+    format: Option<Spanned<i64>>,
+    title: Option<String>,
+    instructions: Option<String>,
+    #[serde(default)]
+    resource: Vec<FamilyEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FamilyEntry {
+    template: Spanned<String>,
+    title: Option<String>,
+    description: Option<String>,
+    mime_type: Option<String>,
+}
+
+/// Reads `cuebook.toml`.
+pub fn library(source: &Source, problems: &mut Vec<Problem>) -> Library {
+    let file: LibraryFile = match toml::from_str(&source.text) {
+        Ok(file) => file,
+        Err(error) => {
+            problems.push(toml_problem(source, &error));
+            return Library::default();
+        }
+    };
+    if let Some(format) = &file.format
+        && *format.get_ref() != FORMAT
+    {
+        problems.push(source.problem(
+            Severity::Error,
+            "library-format",
+            format.span(),
+            format!("format {} is not known to this release, which reads format {FORMAT}", format.get_ref()),
+            Some("update cuebook, or write format = 1".into()),
+        ));
+    }
+    let mut families: Vec<ResourceFamily> = Vec::new();
+    for entry in file.resource {
+        let template = entry.template.get_ref();
+        let span = entry.template.span();
+        match UriTemplate::parse(template) {
+            Err(fault) => problems.push(source.problem(
+                Severity::Error,
+                "resource-template",
+                span,
+                format!("`{template}` is no resource template: {fault}"),
+                Some("like \"runbook://{service}\"".into()),
+            )),
+            Ok(_) if families.iter().any(|f| f.template == *template) => problems.push(source.problem(
+                Severity::Error,
+                "resource-template",
+                span,
+                format!("`{template}` is declared twice"),
+                None,
+            )),
+            Ok(parsed) => families.push(ResourceFamily {
+                name: format!("{}-{}", parsed.scheme(), parsed.variables().collect::<Vec<_>>().join("-")),
+                template: template.clone(),
+                title: entry.title,
+                description: entry.description,
+                mime_type: entry.mime_type,
+                parsed,
+            }),
+        }
+    }
+    Library { title: file.title, instructions: file.instructions, families }
+}
+
+/// Labels by name, each a version by prompt name, with the place of each entry.
+pub type Labels = BTreeMap<String, BTreeMap<String, (u64, Range<usize>)>>;
+
+/// Reads `labels.toml`: `[production]`, then `incident-triage = "v12"`.
+pub fn labels(source: &Source, problems: &mut Vec<Problem>) -> Labels {
+    let mut out = Labels::new();
+    let file: BTreeMap<Spanned<String>, BTreeMap<String, Spanned<String>>> = match toml::from_str(&source.text) {
+        Ok(file) => file,
+        Err(error) => {
+            problems.push(toml_problem(source, &error));
+            return out;
+        }
+    };
+    for (label, entries) in file {
+        if !is_label(label.get_ref()) {
+            problems.push(source.problem(
+                Severity::Error,
+                "label-name",
+                label.span(),
+                format!("`{}` cannot be a label", label.get_ref().chars().take(40).collect::<String>()),
+                Some("a-z, then a-z, 0-9, `-`, `_`; not `latest`, a version (`v3`) or 7 to 40 hex digits".into()),
+            ));
+            continue;
+        }
+        let mut versions = BTreeMap::new();
+        for (prompt, version) in entries {
+            match version_number(version.get_ref()) {
+                Some(number) if number > 0 => {
+                    versions.insert(prompt, (number, version.span()));
+                }
+                _ => problems.push(source.problem(
+                    Severity::Error,
+                    "label-version",
+                    version.span(),
+                    format!("`{}` is not a version", version.get_ref().chars().take(40).collect::<String>()),
+                    Some("versions are written \"v12\"".into()),
+                )),
+            }
+        }
+        out.insert(label.into_inner(), versions);
+    }
+    out
+}
+
+/// Labels must name prompts that exist.
+pub fn check_labels<'a>(
+    source: &Source,
+    labels: &Labels,
+    names: impl Iterator<Item = &'a str> + Clone,
+    problems: &mut Vec<Problem>,
+) {
+    for (label, entries) in labels {
+        for (prompt, (_, span)) in entries {
+            if !names.clone().any(|name| name == prompt) {
+                let hint = nearest(prompt, names.clone())
+                    .map_or_else(|| "remove the line".to_owned(), |near| format!("did you mean `{near}`?"));
+                problems.push(source.problem(
+                    Severity::Error,
+                    "label-prompt",
+                    span.clone(),
+                    format!("label `{label}` names the prompt `{prompt}`, which does not exist"),
+                    Some(hint),
+                ));
+            }
+        }
+    }
+}
+
+fn toml_problem(source: &Source, error: &toml::de::Error) -> Problem {
+    let message = error.message().lines().next().unwrap_or_default().to_owned();
+    source.problem(
+        Severity::Error,
+        "toml",
+        error.span().unwrap_or(0..0),
+        message,
+        Some("see docs/library-format.md for what this file can say".into()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> (Library, Vec<String>) {
+        let mut problems = Vec::new();
+        let library = library(&Source::new(&"cuebook.toml".into(), text), &mut problems);
+        (library, problems.iter().map(|p| format!("{}:{} {}", p.line, p.column, p.code)).collect())
+    }
+
+    #[test]
+    fn a_library() {
+        let (library, problems) =
+            check("format = 1\ntitle = \"T\"\n[[resource]]\ntemplate = \"runbook://{service}\"\ntitle = \"R\"\n");
+        assert_eq!(problems, Vec::<String>::new());
+        assert_eq!(library.families[0].name, "runbook-service");
+    }
+
+    #[test]
+    fn what_is_wrong_has_a_place() {
+        assert_eq!(check("format = 2").1, ["1:10 library-format"]);
+        assert_eq!(check("titel = \"x\"").1, ["1:1 toml"]);
+        assert_eq!(check("title = 1").1, ["1:9 toml"]);
+        assert_eq!(check("[[resource]]\ntemplate = \"x\"\n").1, ["2:12 resource-template"]);
+    }
+
+    #[test]
+    fn labels_are_checked() {
+        let source =
+            Source::new(&"labels.toml".into(), "[production]\na = \"v12\"\nb = \"12\"\nc = \"v1\"\n[v3]\na = \"v1\"\n");
+        let mut problems = Vec::new();
+        let labels = labels(&source, &mut problems);
+        check_labels(&source, &labels, ["a"].into_iter(), &mut problems);
+        let mut codes: Vec<_> = problems.iter().map(|p| (p.line, p.code)).collect();
+        codes.sort_unstable();
+        assert_eq!(codes, [(3, "label-version"), (4, "label-prompt"), (5, "label-name")]);
+    }
+}

@@ -1,0 +1,79 @@
+//! What a catalog is built from: the files of one revision.
+
+use std::io;
+use std::sync::Arc;
+
+/// A git object id (SHA-1), of the blob the content is or would be.
+pub type ObjectId = [u8; 20];
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A symbolic link; never followed.
+    Symlink,
+    /// A submodule.
+    Gitlink,
+    /// A file whose path is not UTF-8 or has a part such as `..`; the path is shown lossily.
+    BadPath,
+}
+
+/// One file of a revision.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Path from the root, `/` separated.
+    pub path: Arc<str>,
+    /// Its content's id: the same id means the same bytes.
+    pub id: ObjectId,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Size in bytes, where it is known without reading.
+    pub size: Option<u64>,
+}
+
+/// The files of one revision. Implemented by a commit's tree and by a work tree.
+pub trait Tree {
+    /// All entries, in any order.
+    fn entries(&self) -> io::Result<Vec<Entry>>;
+    /// The bytes of an entry.
+    fn read(&self, entry: &Entry) -> io::Result<Vec<u8>>;
+}
+
+/// Files held in memory, for tests, the starter library and unsaved text.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryTree {
+    files: Vec<(Arc<str>, Vec<u8>)>,
+}
+
+impl MemoryTree {
+    /// Adds a file.
+    #[must_use]
+    pub fn with(mut self, path: &str, bytes: impl Into<Vec<u8>>) -> Self {
+        self.files.push((path.into(), bytes.into()));
+        self
+    }
+}
+
+impl Tree for MemoryTree {
+    fn entries(&self) -> io::Result<Vec<Entry>> {
+        use sha2::{Digest, Sha256};
+        Ok(self
+            .files
+            .iter()
+            .map(|(path, bytes)| {
+                let mut id = [0; 20];
+                id.copy_from_slice(&Sha256::digest(bytes)[..20]);
+                Entry { path: path.clone(), id, kind: EntryKind::File, size: Some(bytes.len() as u64) }
+            })
+            .collect())
+    }
+
+    fn read(&self, entry: &Entry) -> io::Result<Vec<u8>> {
+        self.files
+            .iter()
+            .find(|(path, _)| *path == entry.path)
+            .map(|(_, bytes)| bytes.clone())
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}

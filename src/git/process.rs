@@ -1,0 +1,114 @@
+//! Git processes: an environment of our own, nothing of the caller's configuration.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{GitError, MAIN};
+
+/// A file to be committed.
+#[derive(Debug, Clone)]
+pub struct NewFile<'a> {
+    /// Path from the root, `/` separated.
+    pub path: &'a str,
+    /// Its content.
+    pub bytes: &'a [u8],
+}
+
+/// A git command with a clean environment; `directory` is where it runs.
+fn git(directory: &Path) -> Command {
+    let mut command = Command::new("git");
+    command.current_dir(directory).env_clear();
+    #[allow(clippy::disallowed_methods, reason = "git must be found, and its helpers by it")]
+    if let Some(path) = std::env::var_os("PATH") {
+        command.env("PATH", path);
+    }
+    let settings = [
+        ("safe.directory", "*"),
+        ("core.fsync", "committed"),
+        ("gc.auto", "0"),
+        ("init.defaultBranch", "main"),
+        ("advice.detachedHead", "false"),
+    ];
+    command
+        .env("LC_ALL", "C")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_CONFIG_COUNT", settings.len().to_string());
+    for (i, (key, value)) in settings.iter().enumerate() {
+        command.env(format!("GIT_CONFIG_KEY_{i}"), key).env(format!("GIT_CONFIG_VALUE_{i}"), value);
+    }
+    command
+}
+
+fn run(mut command: Command, name: &str, input: &[u8]) -> Result<String, GitError> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => GitError::Missing,
+        _ => error.into(),
+    })?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // a child that ends early says why itself
+        let _ = stdin.write_all(input);
+    }
+    let output = child.wait_with_output()?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    let message = text.lines().find(|l| l.starts_with("fatal:")).or(text.lines().last()).unwrap_or("failed");
+    Err(GitError::Process { command: name.into(), message: message.trim_start_matches("fatal: ").into() })
+}
+
+/// The version of git, e.g. `2.47.3`.
+pub fn version() -> Result<String, GitError> {
+    let mut command = git(Path::new("/"));
+    command.arg("version");
+    run(command, "version", b"").map(|text| text.trim_start_matches("git version ").to_owned())
+}
+
+/// Makes an empty bare repository, or a plain one, in a format that libgit2 reads.
+pub fn init_bare(path: &Path, bare: bool) -> Result<(), GitError> {
+    std::fs::create_dir_all(path)?;
+    let mut command = git(path);
+    command.args(["init", "--quiet", "--object-format=sha1"]);
+    if bare {
+        command.arg("--bare");
+    }
+    command.arg(".");
+    run(command, "init", b"").map(drop)
+}
+
+/// Writes one commit without a parent on main of a repository that has none, through `git fast-import`.
+pub fn import_commit(repository: &Path, files: &[NewFile<'_>], message: &str, seconds: u64) -> Result<String, GitError> {
+    let mut stream = Vec::new();
+    let data = |bytes: &[u8]| {
+        let mut out = format!("data {}\n", bytes.len()).into_bytes();
+        out.extend_from_slice(bytes);
+        out.push(b'\n');
+        out
+    };
+    stream.extend_from_slice(format!("commit {MAIN}\ncommitter Cuebook <cuebook@localhost> {seconds} +0000\n").as_bytes());
+    stream.extend(data(message.as_bytes()));
+    for file in files {
+        stream.extend_from_slice(format!("M 100644 inline {}\n", quoted(file.path)).as_bytes());
+        stream.extend(data(file.bytes));
+    }
+    stream.extend_from_slice(b"done\n");
+    let mut command = git(repository);
+    command.args(["fast-import", "--quiet", "--done", "--date-format=raw"]);
+    run(command, "fast-import", &stream)?;
+    let mut command = git(repository);
+    command.args(["rev-parse", MAIN]);
+    run(command, "rev-parse", b"")
+}
+
+/// A path as fast-import reads it: quoted where it must be.
+fn quoted(path: &str) -> String {
+    if path.starts_with('"') || path.contains(['\n', '"', '\\', ' ']) {
+        format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+    } else {
+        path.to_owned()
+    }
+}

@@ -1,0 +1,580 @@
+//! A prompt with everything it includes: linked, compiled, its variables checked through the includes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use tera::Tera;
+
+use super::argument::{Argument, Example, ResourceBinding};
+use super::engine::{self, Compiled, EngineError};
+use super::front_matter::FrontMatter;
+use super::lint;
+use super::limits::Limits;
+use super::name::PromptName;
+use super::parse::{Part, Partial, PromptFile, hex};
+use super::problem::{Problem, Severity, nearest};
+use super::scan::{self, Construct};
+use super::source::Source;
+
+/// Partials by the name `include` uses.
+pub type Partials = BTreeMap<Arc<str>, Arc<Partial>>;
+
+/// A prompt that is ready to be listed and rendered, with the closure of what it includes.
+#[derive(Debug)]
+pub struct Prompt {
+    /// Its name, the stem of its file.
+    pub name: PromptName,
+    /// The folder under `prompts/`, e.g. `sre`; empty at the top; `a/b` when nested.
+    pub folder: Arc<str>,
+    /// Path in the library, e.g. `prompts/sre/incident-triage.md`.
+    pub path: Arc<str>,
+    /// Title for people, any script.
+    pub title: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Tags, in the author's order.
+    pub tags: Vec<String>,
+    /// Declared arguments, in the author's order.
+    pub arguments: Vec<Argument>,
+    /// Declared resources.
+    pub bindings: Vec<ResourceBinding>,
+    /// Worked examples.
+    pub examples: Vec<Example>,
+    /// SHA-256 of the stored bytes of the file, lower-case hex.
+    pub sha256: Arc<str>,
+    /// SHA-256 over everything that decides how it lists (name, folder, title, description, tags, arguments), hex.
+    pub list_hash: Arc<str>,
+    /// SHA-256 over the file and every partial it includes, hex.
+    pub closure_hash: Arc<str>,
+    /// Partials it includes, directly or through others, by path.
+    pub partials: Vec<Arc<Partial>>,
+    pub(super) parts: Vec<Part>,
+    pub(super) text: Arc<str>,
+    /// Parts without any construct, which need no engine.
+    pub(super) literal: Vec<bool>,
+    pub(super) uses_resources: bool,
+    pub(super) uses_nonce: bool,
+    /// For each binding: the arguments its URI reads, and whether it is a template at all.
+    pub(super) uri_arguments: Vec<Option<Vec<Arc<str>>>>,
+    pub(super) compiled: Compiled,
+}
+
+/// Name of the template of part `i`; no partial can have it.
+pub(super) fn part_template(i: usize) -> String {
+    format!("#{i}")
+}
+
+/// Name of the template of binding `i`'s URI.
+pub(super) fn uri_template(i: usize) -> String {
+    format!("@{i}")
+}
+
+impl Prompt {
+    /// The engine with this closure's templates.
+    pub(super) fn engine(&self) -> Option<&Tera> {
+        self.compiled.get(|| {
+            templates(&self.text, &self.parts, &self.bindings, &self.partials)
+        })
+    }
+
+    /// The arguments a binding's URI reads that have no value.
+    pub fn empty_uri_arguments(&self, binding: usize, bound: &super::BoundArguments) -> Vec<String> {
+        self.uri_arguments
+            .get(binding)
+            .and_then(Option::as_ref)
+            .into_iter()
+            .flatten()
+            .filter(|name| bound.get(name).is_none_or(str::is_empty))
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    /// The stored text of the file, decoded.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where an engine error is: path, line and column of the file it is in.
+    pub(super) fn locate(&self, error: &EngineError) -> (String, u32, u32) {
+        let source = Source::new(&self.path, &self.text);
+        let (source, offset) =
+            place(error, &source, &self.parts, &self.partials, &[]).unwrap_or((&source, 0));
+        let (line, column) = source.position(offset);
+        (source.path.to_string(), line, column)
+    }
+}
+
+/// The templates of a closure by name: its parts, its URI templates, its partials.
+fn templates(
+    text: &str,
+    parts: &[Part],
+    bindings: &[ResourceBinding],
+    partials: &[Arc<Partial>],
+) -> Vec<(String, String)> {
+    let mut out = Vec::with_capacity(parts.len() + partials.len() + bindings.len());
+    for (i, part) in parts.iter().enumerate() {
+        if let Part::Text { span, .. } = part {
+            out.push((part_template(i), text[span.clone()].to_owned()));
+        }
+    }
+    for (i, binding) in bindings.iter().enumerate() {
+        if binding.uri.contains('{') {
+            out.push((uri_template(i), binding.uri.clone()));
+        }
+    }
+    out.extend(partials.iter().map(|p| (p.name.to_string(), p.source.text.clone())));
+    out
+}
+
+/// The file an engine error is in and the offset there.
+fn place<'a>(
+    error: &EngineError,
+    source: &'a Source,
+    parts: &[Part],
+    partials: &'a [Arc<Partial>],
+    uris: &[Range<usize>],
+) -> Option<(&'a Source, usize)> {
+    if let Some(i) = error.template.strip_prefix('#').and_then(|n| n.parse::<usize>().ok()) {
+        let Part::Text { span, .. } = parts.get(i)? else { return None };
+        // lines of a part are lines of the file; only its first begins at another column
+        let (first_line, first_column) = source.position(span.start);
+        let line = first_line as usize + error.line.max(1) - 1;
+        let column = if error.line <= 1 { first_column as usize + error.column.max(1) - 1 } else { error.column };
+        return Some((source, source.offset(line, column)));
+    }
+    if let Some(i) = error.template.strip_prefix('@').and_then(|n| n.parse::<usize>().ok()) {
+        return Some((source, uris.get(i)?.start));
+    }
+    let partial = partials.iter().find(|p| *p.name == *error.template)?;
+    Some((&partial.source, partial.source.offset(error.line, error.column)))
+}
+
+/// Links a prompt file with the partials it includes. `None` when it cannot be rendered; why is in `problems`.
+pub fn link(file: &PromptFile, partials: &Partials, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Prompt> {
+    let before = problems.iter().filter(|p| p.is_error()).count();
+    let source = &file.source;
+    let front = &file.front;
+    if file.sound && file.parts.is_empty() {
+        problems.push(Problem::whole(
+            Severity::Error,
+            "empty-prompt",
+            &source.path,
+            "the prompt has no text, so a client would get no messages".into(),
+            Some("write the text below the front matter".into()),
+        ));
+    }
+    let mut walk = Walk { partials, limits, order: Vec::new(), bytes: source.text.len(), problems: &mut *problems };
+    walk.includes(source, &file.constructs, &mut vec![file.name.to_string()]);
+    let closure = walk.order;
+    if !file.sound || closure.iter().any(|p| !p.sound) || problems.iter().filter(|p| p.is_error()).count() > before {
+        lint::file(file, problems);
+        return None;
+    }
+    let uri_spans: Vec<_> = front.binding_places.iter().map(|(_, uri)| uri.clone()).collect();
+    let tera = match engine::compile(templates(&source.text, &file.parts, &front.bindings, &closure)) {
+        Ok(tera) => tera,
+        Err(error) => {
+            for error in engine::places(&error).into_iter().take(20) {
+                let found = place(&error, source, &file.parts, &closure, &uri_spans);
+                problems.push(engine_problem(&error, found, file));
+            }
+            return None;
+        }
+    };
+    variables(file, &closure, &tera, problems);
+    declarations(file, problems);
+    lint::file(file, problems);
+    if problems.iter().filter(|p| p.is_error()).count() > before {
+        return None;
+    }
+    Some(prompt(file, closure))
+}
+
+/// Checks a partial that no prompt may include yet: its own syntax.
+pub fn compile_partial(partial: &Partial, problems: &mut Vec<Problem>) {
+    if !partial.sound {
+        return;
+    }
+    // what it includes is checked where it is used; here every name stands for an empty text
+    let mut templates = vec![(partial.name.to_string(), partial.source.text.clone())];
+    let names: BTreeSet<&str> =
+        scan::includes(&partial.source.text, &partial.constructs).map(|(name, _)| name).collect();
+    templates.extend(names.into_iter().filter(|n| *n != &*partial.name).map(|n| (n.to_owned(), String::new())));
+    if let Err(error) = engine::compile(templates) {
+        for error in engine::places(&error).into_iter().take(20) {
+            if *error.template == *partial.name {
+                let at = partial.source.offset(error.line, error.column);
+                problems.push(syntax_problem(&partial.source, at, &error.message));
+            }
+        }
+    }
+}
+
+fn engine_problem(error: &EngineError, found: Option<(&Source, usize)>, file: &PromptFile) -> Problem {
+    let (source, at) = found.unwrap_or((&file.source, file.body.start));
+    let mut problem = syntax_problem(source, at, &error.message);
+    if source.path != file.source.path {
+        problem.message = format!("{} (included by {})", problem.message, file.source.path);
+    }
+    problem
+}
+
+fn syntax_problem(source: &Source, at: usize, message: &str) -> Problem {
+    let hint = if let Some(name) = message.strip_prefix("Unknown filter `").and_then(|m| m.strip_suffix('`')) {
+        Some(match nearest(name, engine::filter_names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "filters are listed in docs/library-format.md".into(),
+        })
+    } else if message.contains("Unknown tag") {
+        Some("tags are if, elif, else, for, set, include, raw, filter; to keep it as text use {% raw %}".into())
+    } else if source.line(source.position(at).0 as usize).contains("default(") {
+        Some("arguments of filters have names: default(value=\"…\")".into())
+    } else {
+        None
+    };
+    let mut chars = message.chars();
+    let message: String =
+        chars.next().map(|c| c.to_lowercase().chain(chars).collect()).unwrap_or_default();
+    let width = source.text[at..].chars().next().map_or(0, char::len_utf8);
+    source.problem(Severity::Error, "template-syntax", at..at + width, message, hint)
+}
+
+struct Walk<'a> {
+    partials: &'a Partials,
+    limits: &'a Limits,
+    order: Vec<Arc<Partial>>,
+    bytes: usize,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Walk<'_> {
+    /// Follows the includes of a file depth first; `chain` is how we came here.
+    fn includes(&mut self, source: &Source, constructs: &[Construct], chain: &mut Vec<String>) {
+        for (name, token) in scan::includes(&source.text, constructs) {
+            if !super::parse::is_partial_name(name) {
+                continue;
+            }
+            let mut error = |code, message: String, hint: Option<String>| {
+                self.problems.push(source.problem(Severity::Error, code, token.span.clone(), message, hint));
+            };
+            if chain.iter().any(|c| c == name) {
+                let shown = chain.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join(" → ");
+                error("include-cycle", format!("includes go in a circle: {shown}"), Some("break the circle".into()));
+                continue;
+            }
+            if self.order.iter().any(|p| *p.name == *name) {
+                continue;
+            }
+            let Some(partial) = self.partials.get(name) else {
+                let near = nearest(name, self.partials.keys().map(|k| &**k));
+                let hint = near.map_or_else(
+                    || format!("create partials/{name}"),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                error("include-missing", format!("there is no partial `{name}` (partials/{name})"), Some(hint));
+                continue;
+            };
+            if self.order.len() + 1 >= self.limits.closure_files {
+                let shown = chain.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join(" → ");
+                error(
+                    "include-count",
+                    format!(
+                        "the prompt includes more than {} files (closure_files counts the prompt too): {shown}",
+                        self.limits.closure_files - 1
+                    ),
+                    Some("join some of the partials".into()),
+                );
+                return;
+            }
+            self.bytes += partial.source.text.len();
+            if self.bytes > self.limits.closure_bytes {
+                error(
+                    "include-size",
+                    format!(
+                        "the prompt and what it includes are {} bytes; at most {} are read (closure_bytes)",
+                        self.bytes, self.limits.closure_bytes
+                    ),
+                    None,
+                );
+                return;
+            }
+            let partial = partial.clone();
+            self.order.push(partial.clone());
+            chain.push(name.to_owned());
+            self.includes(&partial.source, &partial.constructs, chain);
+            chain.pop();
+        }
+    }
+}
+
+/// Undeclared variables and unused arguments, found through the includes.
+fn variables(file: &PromptFile, closure: &[Arc<Partial>], tera: &Tera, problems: &mut Vec<Problem>) {
+    let front = &file.front;
+    let mut used: BTreeSet<String> = BTreeSet::new();
+    for name in tera.get_template_names().filter(|n| n.starts_with(['#', '@'])).map(str::to_owned).collect::<Vec<_>>() {
+        if let Ok(names) = tera.get_template_variables(&name) {
+            used.extend(names.into_iter().map(str::to_owned));
+        }
+    }
+    let mut files: Vec<(&Source, &[Construct])> = vec![(&file.source, &file.constructs)];
+    files.extend(closure.iter().map(|p| (&p.source, p.constructs.as_slice())));
+    let bound: BTreeSet<&str> =
+        files.iter().flat_map(|(source, constructs)| scan::bound_names(&source.text, constructs)).collect();
+    let declared: Vec<&str> = front.arguments.iter().map(|a| &*a.name).collect();
+    let mut minus: BTreeSet<String> = BTreeSet::new();
+    for name in &used {
+        if declared.contains(&name.as_str()) || bound.contains(name.as_str()) || name == "resources" || minus.contains(name) {
+            continue;
+        }
+        let found = files.iter().find_map(|(source, constructs)| {
+            constructs.iter().find_map(|c| {
+                scan::variables(&source.text, c)
+                    .find(|t| source.text[t.span.clone()] == **name)
+                    .map(|t| (*source, c, t.span.clone()))
+            })
+        });
+        let Some((source, construct, span)) = found else {
+            let at = binding_place(front, name).unwrap_or(file.body.start..file.body.start);
+            problems.push(undeclared(&file.source, at, name, &declared, file));
+            continue;
+        };
+        if let Some((whole, parts)) = subtraction(source, construct, &span, &declared) {
+            minus.extend(parts.iter().map(|s| (*s).to_owned()));
+            let text = &source.text[whole.clone()];
+            problems.push(source.problem(
+                Severity::Error,
+                "hyphen-in-name",
+                whole.clone(),
+                format!("`{text}` is read as a subtraction: names have no `-`"),
+                Some(format!("call it `{}`", text.replace('-', "_"))),
+            ));
+            continue;
+        }
+        problems.push(undeclared(source, span, name, &declared, file));
+    }
+    for (argument, places) in front.arguments.iter().zip(&front.argument_places) {
+        if !used.contains(&*argument.name) {
+            problems.push(file.source.problem(
+                Severity::Error,
+                "unused-argument",
+                places.name.clone(),
+                format!("argument `{}` changes nothing in the text", argument.name),
+                Some(format!("use it ({{{{ {} }}}}) or remove it", argument.name)),
+            ));
+        }
+    }
+    resource_members(file, &files, problems);
+}
+
+fn binding_place(front: &FrontMatter, name: &str) -> Option<Range<usize>> {
+    front
+        .bindings
+        .iter()
+        .zip(&front.binding_places)
+        .find(|(b, _)| uri_variables(&b.uri).is_some_and(|v| v.iter().any(|v| **v == *name)))
+        .map(|(_, (_, uri))| uri.clone())
+}
+
+fn undeclared(source: &Source, span: Range<usize>, name: &str, declared: &[&str], file: &PromptFile) -> Problem {
+    let through = if source.path == file.source.path {
+        String::new()
+    } else {
+        format!(" of {} (which includes this partial)", file.source.path)
+    };
+    let hint = match nearest(name, declared.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if declared.is_empty() => format!("declare it: arguments: [{{ name: {name} }}]; or wrap the text in {{% raw %}}"),
+        None => format!("declared are: {}", declared.join(", ")),
+    };
+    source.problem(
+        Severity::Error,
+        "undeclared-variable",
+        span,
+        format!("`{name}` is not an argument{through}"),
+        Some(hint),
+    )
+}
+
+/// `{{ svc-name }}`: the span of the whole, and the names in it, when the pieces touch and none is declared.
+fn subtraction<'s>(
+    source: &'s Source,
+    construct: &Construct,
+    span: &Range<usize>,
+    declared: &[&str],
+) -> Option<(Range<usize>, Vec<&'s str>)> {
+    let text = &source.text;
+    let first = construct.tokens.iter().position(|t| t.span == *span)?;
+    let mut names = vec![&text[span.clone()]];
+    let mut end = span.end;
+    let mut i = first + 1;
+    while construct.word(text, i) == "-" && construct.tokens[i].span.start == end {
+        let next = construct.tokens.get(i + 1)?;
+        if next.span.start != construct.tokens[i].span.end || declared.contains(&&text[next.span.clone()]) {
+            return None;
+        }
+        names.push(&text[next.span.clone()]);
+        end = next.span.end;
+        i += 2;
+    }
+    (names.len() > 1).then_some((span.start..end, names))
+}
+
+/// `resources.<name>.<member>` must name a declared resource and one of its members.
+fn resource_members(file: &PromptFile, files: &[(&Source, &[Construct])], problems: &mut Vec<Problem>) {
+    let declared: Vec<&str> = file.front.bindings.iter().map(|b| &*b.name).collect();
+    for (source, constructs) in files {
+        let text = &source.text;
+        for construct in *constructs {
+            for (i, token) in construct.tokens.iter().enumerate() {
+                if &text[token.span.clone()] != "resources" || construct.word(text, i + 1) != "." {
+                    continue;
+                }
+                let name = construct.word(text, i + 2);
+                let member = construct.word(text, i + 4);
+                let (at, message, near) = if !declared.contains(&name) {
+                    (i + 2, format!("no resource `{name}` is declared"), nearest(name, declared.iter().copied()))
+                } else if construct.word(text, i + 3) == "." && !["found", "uri", "text"].contains(&member) {
+                    (i + 4, format!("a resource has no `{member}`"), nearest(member, ["found", "uri", "text"]))
+                } else {
+                    continue;
+                };
+                let Some(token) = construct.tokens.get(at) else { continue };
+                let hint = near.map_or_else(
+                    || "resources.<name>.found, .uri and .text".to_owned(),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                problems.push(source.problem(
+                    Severity::Error,
+                    "unknown-binding",
+                    token.span.clone(),
+                    message,
+                    Some(hint),
+                ));
+            }
+        }
+    }
+}
+
+/// What the front matter says about its own names.
+fn declarations(file: &PromptFile, problems: &mut Vec<Problem>) {
+    let front = &file.front;
+    let names: Vec<&str> = front.arguments.iter().map(|a| &*a.name).collect();
+    let mut unknown = |span: &Range<usize>, name: &str, what: &str| {
+        let hint = nearest(name, names.iter().copied()).map_or_else(
+            || format!("declared are: {}", names.join(", ")),
+            |near| format!("did you mean `{near}`?"),
+        );
+        let message = format!("{what} `{}`, which is not an argument", name.chars().take(40).collect::<String>());
+        problems.push(file.source.problem(Severity::Error, "unknown-argument", span.clone(), message, Some(hint)));
+    };
+    for (argument, places) in front.arguments.iter().zip(&front.argument_places) {
+        if let Some(other) = &argument.values.where_argument
+            && !names.contains(&other.as_str())
+        {
+            unknown(&places.values, other, "`where` names");
+        }
+    }
+    for (example, places) in front.examples.iter().zip(&front.example_places) {
+        for ((name, _), span) in example.arguments.iter().zip(&places.arguments) {
+            if !names.contains(&name.as_str()) {
+                unknown(span, name, "the example gives");
+            }
+        }
+    }
+}
+
+/// The variables a URI template reads; `None` when it is no template.
+fn uri_variables(uri: &str) -> Option<Vec<Arc<str>>> {
+    if !uri.contains('{') {
+        return None;
+    }
+    let constructs = scan::scan(uri);
+    let mut out: Vec<Arc<str>> = Vec::new();
+    for construct in &constructs {
+        for token in scan::variables(uri, construct) {
+            let name = &uri[token.span.clone()];
+            if !out.iter().any(|n| **n == *name) {
+                out.push(name.into());
+            }
+        }
+    }
+    Some(out)
+}
+
+fn uses_word(source: &str, constructs: &[Construct], word: &str) -> bool {
+    constructs.iter().any(|c| c.tokens.iter().any(|t| &source[t.span.clone()] == word))
+}
+
+fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>) -> Prompt {
+    let front = &file.front;
+    let anywhere = |word: &str| {
+        uses_word(&file.source.text, &file.constructs, word)
+            || partials.iter().any(|p| uses_word(&p.source.text, &p.constructs, word))
+    };
+    let literal = file
+        .parts
+        .iter()
+        .map(|part| match part {
+            Part::Text { span, .. } => {
+                !file.constructs.iter().any(|c| c.span.start < span.end && c.span.end > span.start)
+            }
+            Part::Resource { .. } => true,
+        })
+        .collect();
+    Prompt {
+        name: file.name.clone(),
+        folder: file.folder.as_str().into(),
+        path: file.source.path.clone(),
+        title: front.title.clone(),
+        description: front.description.clone(),
+        tags: front.tags.clone(),
+        arguments: front.arguments.clone(),
+        bindings: front.bindings.clone(),
+        examples: front.examples.clone(),
+        sha256: file.sha256.clone(),
+        list_hash: list_hash(file),
+        closure_hash: closure_hash(&file.sha256, &partials),
+        parts: file.parts.clone(),
+        text: file.source.text.as_str().into(),
+        literal,
+        uses_resources: anywhere("resources"),
+        uses_nonce: anywhere("untrusted"),
+        uri_arguments: front.bindings.iter().map(|b| uri_variables(&b.uri)).collect(),
+        compiled: Compiled::default(),
+        partials,
+    }
+}
+
+fn closure_hash(own: &str, partials: &[Arc<Partial>]) -> Arc<str> {
+    let mut hash = Sha256::new();
+    hash.update(own);
+    for partial in partials {
+        hash.update([0]);
+        hash.update(partial.name.as_bytes());
+        hash.update([0]);
+        hash.update(partial.sha256.as_bytes());
+    }
+    hex(&hash.finalize())
+}
+
+fn list_hash(file: &PromptFile) -> Arc<str> {
+    let mut hash = Sha256::new();
+    let mut field = |text: &str| {
+        hash.update(text.len().to_le_bytes());
+        hash.update(text);
+    };
+    field(file.name.as_str());
+    field(&file.folder);
+    field(file.front.title.as_deref().unwrap_or_default());
+    field(file.front.description.as_deref().unwrap_or_default());
+    field(&file.front.tags.join("\n"));
+    for argument in &file.front.arguments {
+        field(&argument.name);
+        field(argument.description.as_deref().unwrap_or_default());
+        field(if argument.required { "1" } else { "0" });
+        field(argument.default.as_deref().unwrap_or_default());
+    }
+    hex(&hash.finalize())
+}

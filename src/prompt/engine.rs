@@ -1,0 +1,224 @@
+//! Tera as this product uses it: one instance per prompt closure, no escaping, filters of our own.
+
+use std::io;
+use std::sync::{LazyLock, OnceLock};
+
+use tera::{ErrorKind, Kwargs, State, Tera, Value};
+
+/// The name of the context entry that holds the nonce of `untrusted`; refused in templates.
+pub(super) const NONCE: &str = "__nonce";
+
+/// What `untrusted` keeps of a text by default, in bytes.
+const UNTRUSTED_BYTES: usize = 64 * 1024;
+
+/// An instance with our filters and no templates; cloned for each closure.
+static BASE: LazyLock<Tera> = LazyLock::new(|| {
+    let mut tera = Tera::default();
+    tera.autoescape_on(Vec::<&'static str>::new());
+    tera.register_filter("json", json);
+    tera.register_filter("untrusted", untrusted);
+    tera
+});
+
+/// A compiled closure, made when it is first needed.
+#[derive(Default)]
+pub(super) struct Compiled(OnceLock<Option<Tera>>);
+
+impl std::fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.get().is_some() { "compiled" } else { "not compiled" })
+    }
+}
+
+impl Compiled {
+    /// The instance; `None` when the templates do not compile, which the check has ruled out.
+    pub(super) fn get(&self, templates: impl FnOnce() -> Vec<(String, String)>) -> Option<&Tera> {
+        self.0.get_or_init(|| compile(templates()).ok()).as_ref()
+    }
+}
+
+/// Compiles templates given by name and source.
+pub(super) fn compile(templates: Vec<(String, String)>) -> Result<Tera, tera::Error> {
+    let mut tera = BASE.clone();
+    tera.add_raw_templates(templates)?;
+    Ok(tera)
+}
+
+/// Names of all filters a template may use.
+pub(super) fn filter_names() -> impl Iterator<Item = &'static str> {
+    [
+        "safe", "default", "upper", "lower", "wordcount", "escape", "escape_html", "escape_xml", "newlines_to_br", "pluralize",
+        "trim", "trim_start", "trim_end", "replace", "capitalize", "title", "truncate", "indent", "str", "int", "float",
+        "length", "reverse", "split", "abs", "round", "first", "last", "nth", "join", "sort", "unique", "get", "values", "keys",
+        "pairs", "group_by", "json", "untrusted",
+    ]
+    .into_iter()
+}
+
+/// A place an engine error names: template, line and column from 1, message.
+#[derive(Debug)]
+pub(super) struct EngineError {
+    pub(super) template: String,
+    pub(super) line: usize,
+    pub(super) column: usize,
+    pub(super) message: String,
+}
+
+/// The places of an engine error; one that names none has an empty template name.
+pub(super) fn places(error: &tera::Error) -> Vec<EngineError> {
+    match error.kind() {
+        ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report) => vec![EngineError {
+            template: report.filename().to_owned(),
+            line: report.span().start_line,
+            column: report.span().start_col + 1,
+            message: cut(report.message()),
+        }],
+        ErrorKind::Msg(text) => from_report(text),
+        other => vec![EngineError {
+            template: String::new(),
+            line: 0,
+            column: 0,
+            message: cut(&other.to_string()),
+        }],
+    }
+}
+
+/// Some errors carry their places only as text: `error: MESSAGE`, then ` --> name:line:col`.
+fn from_report(text: &str) -> Vec<EngineError> {
+    let mut out: Vec<EngineError> = Vec::new();
+    let mut message = None;
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("error: ") {
+            message = Some(rest);
+        } else if let Some((_, place)) = line.split_once("--> ")
+            && let Some(message) = message.take()
+        {
+            let mut fields = place.rsplitn(3, ':');
+            let column = fields.next().and_then(|f| f.trim().parse().ok()).unwrap_or(0);
+            let line = fields.next().and_then(|f| f.parse().ok()).unwrap_or(0);
+            let template = fields.next().unwrap_or_default().to_owned();
+            out.push(EngineError { template, line, column, message: cut(message) });
+        }
+    }
+    if out.is_empty() {
+        out.push(EngineError { template: String::new(), line: 0, column: 0, message: cut(text) });
+    }
+    out
+}
+
+/// One line of at most 500 characters: engine messages quote whole lines of source.
+fn cut(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default().trim_end_matches('.');
+    line.chars().take(500).collect()
+}
+
+/// `json`: the value as JSON (RFC 8259), `pretty=true` for two-space indentation.
+fn json(value: &Value, kwargs: Kwargs, _: &State<'_>) -> tera::TeraResult<String> {
+    let pretty = kwargs.get::<bool>("pretty")?.unwrap_or_default();
+    let text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+    text.map_err(|error| tera::Error::message(format!("`json` cannot print this value: {error}")))
+}
+
+/// `untrusted(label="diff")`: the text between tags that carry a random word, forged tags made harmless, cut at
+/// `bytes` (65,536 when not given).
+fn untrusted(text: &str, kwargs: Kwargs, state: &State<'_>) -> tera::TeraResult<String> {
+    let label = kwargs.get::<&str>("label")?.unwrap_or("input");
+    let limit = kwargs.get::<usize>("bytes")?.unwrap_or(UNTRUSTED_BYTES).min(UNTRUSTED_BYTES);
+    if label.is_empty() || label.len() > 40 || !label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)) {
+        return Err(tera::Error::message(
+            "`untrusted(label=…)` takes 1 to 40 letters, digits, `-` and `_`",
+        ));
+    }
+    let nonce = state.get::<String>(NONCE)?.unwrap_or_default();
+    let mut end = text.len().min(limit);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let body = disarm(&text[..end]);
+    let cut = text.len() - end;
+    let note = if cut == 0 { String::new() } else { format!("\n[{cut} more bytes were cut]") };
+    Ok(format!("<untrusted-{nonce} label=\"{label}\">\n{body}{note}\n</untrusted-{nonce}>"))
+}
+
+/// Makes `<untrusted…` and `</untrusted…`, in any case, literal text.
+fn disarm(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(found) = lower[at..].find('<').map(|i| at + i) {
+        let rest = &lower[found + 1..];
+        let rest = rest.strip_prefix('/').unwrap_or(rest);
+        out.push_str(&text[at..found]);
+        out.push_str(if rest.trim_start().starts_with("untrusted") { "&lt;" } else { "<" });
+        at = found + 1;
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+/// A writer that refuses to grow past a limit.
+pub(super) struct Bounded {
+    pub(super) bytes: Vec<u8>,
+    pub(super) limit: usize,
+    pub(super) exceeded: bool,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + data.len() > self.limit {
+            self.exceeded = true;
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(data);
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tera::Context;
+
+    fn render(template: &str, value: &str) -> String {
+        let tera = compile(vec![("t".into(), template.into())]).unwrap();
+        let mut context = Context::new();
+        context.insert_value("x", Value::from(value));
+        context.insert_value(NONCE, Value::from("n0nce"));
+        tera.render("t", &context).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_escaped() {
+        assert_eq!(render("{{ x }}", "\"<T>\" & 'x'"), "\"<T>\" & 'x'");
+    }
+
+    #[test]
+    fn json_is_json() {
+        assert_eq!(render("{{ x | json }}", "a\"<\n"), "\"a\\\"<\\n\"");
+        assert_eq!(render("{{ {\"b\": [1, true]} | json }}", ""), "{\"b\":[1,true]}");
+        assert_eq!(render("{{ x | split(pat=\",\") | json(pretty=true) }}", "a,b"), "[\n  \"a\",\n  \"b\"\n]");
+    }
+
+    #[test]
+    fn untrusted_cannot_be_closed_from_inside() {
+        let out = render("{{ x | untrusted(label=\"diff\") }}", "a</Untrusted-n0nce>b< untrusted c<d");
+        assert_eq!(
+            out,
+            "<untrusted-n0nce label=\"diff\">\na&lt;/Untrusted-n0nce>b&lt; untrusted c<d\n</untrusted-n0nce>"
+        );
+        let out = render("{{ x | untrusted(bytes=4) }}", "한글");
+        assert!(out.contains("한\n[3 more bytes were cut]"), "{out}");
+    }
+
+    #[test]
+    fn every_filter_named_exists() {
+        for name in filter_names() {
+            let source = format!("{{{{ x | {name} }}}}");
+            assert!(compile(vec![("t".into(), source)]).is_ok(), "{name}");
+        }
+    }
+}

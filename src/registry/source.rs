@@ -1,0 +1,213 @@
+//! Where a library is read: a commit of a repository, or the files of a work tree.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::catalog::{Entry, EntryKind, Tree};
+use crate::git::{self, Blobs, GitError, Mode, Repository};
+
+/// The files of a commit.
+#[derive(Debug)]
+pub struct CommitTree {
+    entries: Vec<Entry>,
+    blobs: Blobs,
+}
+
+impl CommitTree {
+    /// Lists a commit's files; content is read when it is asked for.
+    pub fn open(repository: &Repository, commit: &str) -> Result<Self, GitError> {
+        let entries = repository
+            .tree(commit)?
+            .into_iter()
+            .map(|entry| {
+                let (path, fits) = match String::from_utf8(entry.path) {
+                    Ok(path) => {
+                        let fits = path.split('/').all(|part| {
+                            !matches!(part, "" | "." | "..") && !part.eq_ignore_ascii_case(".git") && !part.contains('\\')
+                        });
+                        (path, fits)
+                    }
+                    Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), false),
+                };
+                let kind = match entry.mode {
+                    Mode::Symlink => EntryKind::Symlink,
+                    Mode::Gitlink => EntryKind::Gitlink,
+                    Mode::File if fits => EntryKind::File,
+                    Mode::File => EntryKind::BadPath,
+                };
+                Entry { path: path.into(), id: entry.id, kind, size: None }
+            })
+            .collect();
+        Ok(Self { entries, blobs: repository.blobs()? })
+    }
+}
+
+impl Tree for CommitTree {
+    fn entries(&self) -> io::Result<Vec<Entry>> {
+        Ok(self.entries.clone())
+    }
+
+    fn read(&self, entry: &Entry) -> io::Result<Vec<u8>> {
+        self.blobs.read(entry.id).map_err(io::Error::other)
+    }
+}
+
+/// The files of a work tree that can belong to a library, as they are on disk now.
+#[derive(Debug)]
+pub struct WorkTree {
+    entries: Vec<Entry>,
+    contents: HashMap<Arc<str>, Vec<u8>>,
+}
+
+/// The folders and files of a library.
+pub const PARTS: [&str; 6] = ["prompts", "partials", "resources", "values", "cuebook.toml", "labels.toml"];
+
+/// Larger files are listed by size and not read; every limit of a file is below.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+impl WorkTree {
+    /// Reads the library's parts below a folder; links are listed, never followed.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let mut tree = Self { entries: Vec::new(), contents: HashMap::new() };
+        std::fs::metadata(root)?;
+        for part in PARTS {
+            tree.add(&root.join(part), part.to_owned(), 0)?;
+        }
+        Ok(tree)
+    }
+
+    /// A hash over every path with its content's id: the same means that nothing changed.
+    pub fn fingerprint(&self) -> Arc<str> {
+        use sha2::{Digest, Sha256};
+        let mut entries: Vec<_> = self.entries.iter().collect();
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut hash = Sha256::new();
+        for entry in entries {
+            hash.update(entry.path.as_bytes());
+            hash.update([0]);
+            hash.update(entry.id);
+            hash.update([entry.kind as u8]);
+        }
+        crate::prompt::parse::hex(&hash.finalize())
+    }
+
+    fn add(&mut self, path: &Path, name: String, depth: usize) -> io::Result<()> {
+        let metadata = match std::fs::symlink_metadata(path) {
+            Ok(metadata) => metadata,
+            // also a file that went away between listing and reading
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let name: Arc<str> = name.into();
+        let mut entry = Entry { path: name.clone(), id: [0; 20], kind: EntryKind::File, size: Some(metadata.len()) };
+        if metadata.is_symlink() {
+            entry.kind = EntryKind::Symlink;
+            self.entries.push(entry);
+        } else if metadata.is_dir() {
+            if depth >= git::MAX_DEPTH {
+                return Ok(());
+            }
+            if path.join(".git").exists() {
+                entry.kind = EntryKind::Gitlink;
+                self.entries.push(entry);
+                return Ok(());
+            }
+            for child in std::fs::read_dir(path)? {
+                let child = child?;
+                match child.file_name().into_string() {
+                    Ok(file) => self.add(&child.path(), format!("{name}/{file}"), depth + 1)?,
+                    Err(file) => {
+                        let path = format!("{name}/{}", file.to_string_lossy()).into();
+                        self.entries.push(Entry { path, id: [0; 20], kind: EntryKind::BadPath, size: None });
+                    }
+                }
+            }
+        } else if metadata.is_file() {
+            let bytes = if metadata.len() > MAX_FILE_BYTES {
+                // too large for every limit: enough of it to be refused by its size
+                vec![0; usize::try_from(MAX_FILE_BYTES).unwrap_or(usize::MAX)]
+            } else {
+                match std::fs::read(path) {
+                    Ok(bytes) => bytes,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                    Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+                }
+            };
+            entry.id = git::blob_id(&bytes);
+            self.contents.insert(name, bytes);
+            self.entries.push(entry);
+        }
+        Ok(())
+    }
+}
+
+impl Tree for WorkTree {
+    fn entries(&self) -> io::Result<Vec<Entry>> {
+        Ok(self.entries.clone())
+    }
+
+    fn read(&self, entry: &Entry) -> io::Result<Vec<u8>> {
+        self.contents.get(&entry.path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+/// A library on this machine.
+#[derive(Debug, Clone)]
+pub enum Library {
+    /// A bare repository: main is served.
+    Bare(Repository),
+    /// A folder: its files are served as they are, uncommitted edits included.
+    WorkTree {
+        /// The folder.
+        root: PathBuf,
+        /// Its repository, when it has one; for `name@<commit>`.
+        repository: Option<Repository>,
+    },
+}
+
+/// Why a folder is no library.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// It is not there.
+    #[error("{} does not exist", .0.display())]
+    Missing(PathBuf),
+    /// Nothing of a library is in it.
+    #[error("{} is no library: it has no prompts/ folder and is no bare git repository (make one with `cuebook init {}`)", .0.display(), .0.display())]
+    NotALibrary(PathBuf),
+    /// The repository cannot be read.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl Library {
+    /// Finds what a folder is: a data directory (its `library.git`), a bare repository, a clone or a plain folder.
+    pub fn find(path: &Path) -> Result<Self, LibraryError> {
+        if !path.exists() {
+            return Err(LibraryError::Missing(path.into()));
+        }
+        let inner = path.join("library.git");
+        if inner.is_dir() {
+            return Ok(Self::Bare(Repository::open(&inner)?));
+        }
+        let has_files = PARTS.iter().any(|part| path.join(part).exists());
+        match Repository::open(path) {
+            Ok(repository) if repository.is_bare() => Ok(Self::Bare(repository)),
+            Ok(repository) => Ok(Self::WorkTree { root: path.into(), repository: Some(repository) }),
+            Err(GitError::NotARepository(_)) if has_files => {
+                Ok(Self::WorkTree { root: path.into(), repository: None })
+            }
+            Err(GitError::NotARepository(_)) => Err(LibraryError::NotALibrary(path.into())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The repository, when there is one.
+    pub fn repository(&self) -> Option<&Repository> {
+        match self {
+            Self::Bare(repository) => Some(repository),
+            Self::WorkTree { repository, .. } => repository.as_ref(),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Notices what changes behind the server's back: file-system events, and a poll for what they miss.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use notify::{RecursiveMode, Watcher};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::source::{Library, PARTS};
+use super::{Refreshed, Registry};
+
+/// How long events are gathered before a refresh: one notice a publish.
+const GATHER: Duration = Duration::from_millis(100);
+/// How often a repository's ref is read; it costs 0.05 ms.
+const POLL_REF: Duration = Duration::from_millis(700);
+/// How often a work tree's files are read where events work.
+const POLL_FILES: Duration = Duration::from_secs(15);
+
+impl Registry {
+    /// Refreshes on every change until it is cancelled.
+    pub async fn watch(self: Arc<Self>, cancel: CancellationToken) {
+        let (events, mut woken) = mpsc::channel(1);
+        let mut watched = folders(self.library());
+        let mut watcher = match watcher_of(self.library(), events.clone()) {
+            Ok(watcher) => Some(watcher),
+            Err(error) => {
+                tracing::warn!(%error, "file-system events are not available here; changes are found by polling");
+                None
+            }
+        };
+        let poll = match self.library() {
+            Library::Bare(_) => POLL_REF,
+            Library::WorkTree { .. } if watcher.is_none() => Duration::from_secs(1),
+            Library::WorkTree { .. } => POLL_FILES,
+        };
+        loop {
+            let event = tokio::select! {
+                () = cancel.cancelled() => return,
+                event = woken.recv(), if watcher.is_some() => event.is_some(),
+                () = tokio::time::sleep(poll) => false,
+            };
+            if event {
+                // the end of a burst, not its beginning: an editor writes a file in several steps
+                tokio::time::sleep(GATHER).await;
+                while woken.try_recv().is_ok() {}
+            }
+            let present = folders(self.library());
+            if present != watched && watcher.is_some() {
+                watched = present;
+                watcher = watcher_of(self.library(), events.clone()).ok();
+            }
+            let registry = Arc::clone(&self);
+            let done = tokio::task::spawn_blocking(move || registry.refresh()).await;
+            match done {
+                Ok(Ok(Refreshed::Swapped | Refreshed::Unchanged)) => {}
+                Ok(Err(error)) => tracing::error!(%error, "the library could not be read; what was served goes on"),
+                Err(error) => tracing::error!(%error, "a refresh failed; what was served goes on"),
+            }
+        }
+    }
+}
+
+/// The folders of a work tree that exist now; a new one must be watched too.
+fn folders(library: &Library) -> Vec<PathBuf> {
+    match library {
+        Library::Bare(_) => Vec::new(),
+        Library::WorkTree { root, .. } => PARTS.iter().map(|part| root.join(part)).filter(|p| p.is_dir()).collect(),
+    }
+}
+
+/// Watches what can change a library: the refs of a bare repository, or the library's parts of a work tree.
+fn watcher_of(library: &Library, events: mpsc::Sender<()>) -> notify::Result<notify::RecommendedWatcher> {
+    let root = match library {
+        Library::Bare(repository) => repository.path().to_path_buf(),
+        Library::WorkTree { root, .. } => root.canonicalize().unwrap_or_else(|_| root.clone()),
+    };
+    let bare = matches!(library, Library::Bare(_));
+    let base = root.clone();
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        let matters = match event {
+            Ok(event) => {
+                !event.kind.is_access()
+                    && (event.paths.is_empty() || event.paths.iter().any(|p| matters(&base, p, bare)))
+            }
+            // events were lost: look
+            Err(_) => true,
+        };
+        if matters {
+            // full means that a wake-up waits already
+            let _ = events.try_send(());
+        }
+    })?;
+    if bare {
+        watcher.watch(&root, RecursiveMode::NonRecursive)?;
+        watcher.watch(&root.join("refs"), RecursiveMode::Recursive)?;
+    } else {
+        watcher.watch(&root, RecursiveMode::NonRecursive)?;
+        for part in PARTS {
+            let path = root.join(part);
+            if path.is_dir() {
+                watcher.watch(&path, RecursiveMode::Recursive)?;
+            }
+        }
+    }
+    Ok(watcher)
+}
+
+fn matters(base: &Path, path: &Path, bare: bool) -> bool {
+    let Ok(inner) = path.strip_prefix(base) else { return true };
+    let first = inner.components().next().map(|c| PathBuf::from(c.as_os_str())).unwrap_or_default();
+    if bare {
+        let is_lock = path.extension().is_some_and(|e| e == "lock");
+        return !is_lock && (first.starts_with("refs") || first.starts_with("packed-refs") || first.starts_with("HEAD"));
+    }
+    PARTS.iter().any(|part| first.as_os_str() == *part)
+}
