@@ -56,7 +56,7 @@ pub fn router(state: AppState) -> Router {
 async fn front(State(state): State<AppState>) -> Response {
     let snapshot = state.registry.snapshot();
     let title = snapshot.catalog.title().unwrap_or("A library of prompts");
-    let count = snapshot.catalog.list(None).count();
+    let count = snapshot.catalog.list(None).len();
     let page = format!(
         "{title}\n\nThis is Cuebook, a prompt registry. It serves {count} prompts over the Model Context Protocol.\n\n\
          MCP endpoint   {url}/mcp\nOne folder     {url}/mcp/<folder>\nHealth         {url}/healthz and {url}/readyz\n\n\

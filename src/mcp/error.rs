@@ -260,6 +260,7 @@ impl From<ResolveError> for Failure {
             ResolveError::MissingResource { ref uri, .. } => {
                 Self::Client(RpcError::invalid_params(error.to_string()).with_data(&Data { uri }))
             }
+            ResolveError::EmptyUri { .. } => Self::Client(RpcError::invalid_params(error.to_string())),
             ResolveError::Uri(error) => error.into(),
         }
     }
@@ -269,7 +270,10 @@ impl From<AtError> for Failure {
     fn from(error: AtError) -> Self {
         match error {
             AtError::Io => Self::Internal(error.to_string()),
-            _ => Self::Client(RpcError::invalid_params(error.to_string())),
+            AtError::Busy => Self::Client(RpcError::new(code::INTERNAL, 200, error.to_string())),
+            AtError::Unknown(_) | AtError::Ambiguous(_) | AtError::Unclean { .. } => {
+                Self::Client(RpcError::invalid_params(error.to_string()))
+            }
         }
     }
 }

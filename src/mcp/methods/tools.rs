@@ -365,6 +365,7 @@ fn list_prompts(call: &Call<'_>) -> Result<Answer, Failure> {
         .snapshot
         .catalog
         .list(call.folder())
+        .iter()
         .filter(|prompt| in_folder(prompt, folder))
         .filter(|prompt| {
             tag.as_deref()
