@@ -1,1 +1,4 @@
-//! x
+//! The integration tests, in one binary.
+
+mod mcp;
+mod support;

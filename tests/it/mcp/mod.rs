@@ -1,0 +1,13 @@
+//! MCP over real sockets and pipes.
+
+mod bad_input;
+mod completion;
+mod guard;
+mod lifecycle;
+mod lists;
+mod notices;
+mod prompts;
+mod resources;
+mod sessions;
+mod stdio;
+mod tools;
