@@ -4,10 +4,15 @@
 //! Protocol, and are published with `git push`. See `ARCHITECTURE.md` for the code map.
 
 pub mod catalog;
+pub mod cli;
+pub mod clock;
+pub mod config;
 pub mod git;
 pub mod http;
-pub mod cli;
 pub mod mcp;
 pub mod prompt;
 pub mod registry;
 pub mod router;
+pub mod server;
+pub mod starter;
+pub mod telemetry;

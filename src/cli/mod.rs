@@ -1,5 +1,188 @@
-//! The command line: what each command prints and how it talks to a client or a server.
+//! The command line: what each command takes and prints.
 
+pub mod bridge;
+mod check;
 pub mod connect;
 pub mod endpoint;
+mod fix;
+mod init;
+mod render;
 pub mod report;
+mod serve;
+mod stdio;
+
+use std::ffi::OsString;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{Config, ConfigError};
+use crate::starter::Language;
+use crate::telemetry::{self, LogFormat};
+
+/// Exit code when content has problems, or a command could not do its work.
+const FAILED: u8 = 1;
+/// Exit code when the command line or the configuration is wrong.
+const USAGE: u8 = 2;
+
+/// A team's prompts, in git, as slash commands in every IDE.
+#[derive(Debug, Parser)]
+#[command(name = "cuebook", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Cli {
+    /// What is logged to stderr: error, warn, info, debug, or directives
+    #[arg(long, global = true, value_name = "FILTER")]
+    log: Option<String>,
+    /// How logs are written
+    #[arg(long, global = true, value_enum, default_value_t)]
+    log_format: LogFormat,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+To begin:
+  cuebook serve                         a server with a starter library, on http://127.0.0.1:8400
+  cuebook connect claude-code           how to connect a client to it
+  git clone cuebook-data/library.git    the library, to edit; `git push` publishes
+  cuebook check                         checks the library in this folder
+
+More: cuebook COMMAND --help";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve a library to MCP clients over HTTP
+    Serve(serve::Args),
+    /// Speak MCP on stdin and stdout, for one client: a library on this machine, or a server elsewhere
+    Stdio(stdio::Args),
+    /// Make a new library to edit, with the starter prompts
+    Init(init::Args),
+    /// Check a library as a publish does
+    Check(check::Args),
+    /// Render a prompt with arguments, as a client gets it
+    Render(render::Args),
+    /// Print how to connect a client
+    Connect(connect::Args),
+    /// Show the server's settings and where each comes from
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Print every setting, its value and its origin
+    Show(serve::ConfigArgs),
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    match run(cli) {
+        Ok(code) => code,
+        Err(error) => {
+            // `cuebook check | head` is no failure worth a word
+            if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
+                return ExitCode::SUCCESS;
+            }
+            let mut err = anstream_like(std::io::stderr().is_terminal());
+            let _ = err.write_all(format!("{error:#}\n").as_bytes());
+            let usage = error.downcast_ref::<ConfigError>().is_some();
+            ExitCode::from(if usage { USAGE } else { FAILED })
+        }
+    }
+}
+
+/// stderr with an `error: ` in front, coloured on a terminal.
+fn anstream_like(terminal: bool) -> std::io::Stderr {
+    let mut err = std::io::stderr();
+    let colour = report::wants_colour(terminal, variable("NO_COLOR").as_deref(), variable("TERM").as_deref());
+    let _ = err.write_all(if colour { b"\x1b[1;31merror:\x1b[0m " } else { b"error: " });
+    err
+}
+
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let log = |default: &str| {
+        let filter = cli.log.clone().or_else(|| text_variable("CUEBOOK_LOG")).unwrap_or_else(|| default.into());
+        telemetry::start(&filter, cli.log_format).map_err(|error| ConfigError(vec![error]))
+    };
+    let mut out = std::io::stdout().lock();
+    match cli.command {
+        Command::Serve(args) => {
+            let config = args.config.load(&args.data_dir(), args.listen.as_deref(), cli.log.as_deref())?;
+            telemetry::start(&config.log, cli.log_format).map_err(|error| ConfigError(vec![error]))?;
+            serve::run(&args, &config, &mut out)
+        }
+        Command::Stdio(args) => {
+            log("warn")?;
+            drop(out);
+            stdio::run(&args)
+        }
+        Command::Init(args) => {
+            log("warn")?;
+            init::run(&args, &mut out)
+        }
+        Command::Check(args) => {
+            log("off")?;
+            check::run(&args, &mut out)
+        }
+        Command::Render(args) => {
+            log("warn")?;
+            render::run(&args, &mut out)
+        }
+        Command::Connect(args) => {
+            let executable = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("cuebook"));
+            connect::run(&args, &executable, &mut out)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Config(ConfigCommand::Show(args)) => {
+            let config = args.load(&args.data_dir(), None, cli.log.as_deref())?;
+            out.write_all(config.show().as_bytes())?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// An environment variable of the person who runs the command.
+#[allow(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// The same as text.
+fn text_variable(name: &str) -> Option<String> {
+    variable(name)?.into_string().ok()
+}
+
+/// The language of the person's locale.
+fn locale_language() -> Language {
+    let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().find_map(|name| text_variable(name).filter(|v| !v.is_empty()));
+    Language::of_locale(locale.as_deref())
+}
+
+/// Whether stdout is a terminal that wants colours.
+fn colour() -> bool {
+    report::wants_colour(std::io::stdout().is_terminal(), variable("NO_COLOR").as_deref(), variable("TERM").as_deref())
+}
+
+/// A multi-threaded runtime for commands that serve.
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}
+
+/// Loads the configuration of a data directory.
+fn load_config(
+    data_dir: &std::path::Path,
+    file: Option<&std::path::Path>,
+    flags: &[(&'static str, String)],
+) -> Result<Config, ConfigError> {
+    let own = data_dir.join("config.toml");
+    let file = file.map(std::path::Path::to_path_buf).or_else(|| own.is_file().then_some(own));
+    Config::load(file.as_deref(), &text_variable, flags)
+}

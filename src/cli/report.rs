@@ -159,11 +159,19 @@ fn text(
         Counts { errors: 0, .. } => Paint::severity(Severity::Warning),
         Counts { .. } => Paint::severity(Severity::Error),
     };
-    writeln!(
-        out,
-        "{}",
-        paint.with(style, &summary_of(counts, files(problems.iter().copied())))
-    )
+    let summary = summary_of(counts, files(problems.iter().copied()));
+    writeln!(out, "{}", paint.with(style, &summary))?;
+    let fixable = problems
+        .iter()
+        .filter(|problem| !problem.fix.is_empty())
+        .count();
+    if fixable > 0 {
+        writeln!(
+            out,
+            "{fixable} of them can be put right by `cuebook check --fix`"
+        )?;
+    }
+    Ok(())
 }
 
 /// The arrow, the source line with its caret, and the help of one problem.
@@ -228,6 +236,8 @@ struct Entry<'a> {
     message: &'a str,
     hint: Option<&'a str>,
     excerpt: Option<&'a str>,
+    /// Whether `cuebook check --fix` puts it right.
+    fixable: bool,
 }
 
 #[derive(Serialize)]
@@ -249,6 +259,7 @@ fn json(problems: &[&Problem], counts: Counts, out: &mut impl Write) -> io::Resu
         message: &problem.message,
         hint: problem.hint.as_deref(),
         excerpt: problem.excerpt.as_deref(),
+        fixable: !problem.fix.is_empty(),
     });
     serde_json::to_writer_pretty(
         &mut *out,

@@ -7,7 +7,7 @@ mod process;
 
 use std::path::{Path, PathBuf};
 
-pub use process::{NewFile, import_commit, init_bare, version};
+pub use process::{NewFile, clone, import_commit, init, reset_work_tree, version};
 
 /// The branch that is served.
 pub const MAIN: &str = "refs/heads/main";
@@ -246,6 +246,32 @@ impl Blobs {
     pub fn read(&self, id: [u8; 20]) -> Result<Vec<u8>, GitError> {
         Ok(self.repository.find_blob(git2::Oid::from_bytes(&id)?)?.content().to_vec())
     }
+}
+
+/// Removes ref locks that a killed process left behind. Only for whoever holds the repository's exclusive lock.
+pub fn remove_stale_locks(repository: &Path) -> std::io::Result<usize> {
+    fn sweep(folder: &Path, removed: &mut usize) -> std::io::Result<()> {
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                sweep(&entry.path(), removed)?;
+            } else if entry.path().extension().is_some_and(|e| e == "lock") {
+                std::fs::remove_file(entry.path())?;
+                *removed += 1;
+            }
+        }
+        Ok(())
+    }
+    let mut removed = 0;
+    sweep(&repository.join("refs"), &mut removed)?;
+    for name in ["packed-refs.lock", "HEAD.lock", "config.lock"] {
+        let path = repository.join(name);
+        if path.exists() {
+            std::fs::remove_file(path)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
 }
 
 /// The id git would give to a blob of these bytes.

@@ -69,7 +69,7 @@ pub fn version() -> Result<String, GitError> {
 }
 
 /// Makes an empty bare repository, or a plain one, in a format that libgit2 reads.
-pub fn init_bare(path: &Path, bare: bool) -> Result<(), GitError> {
+pub fn init(path: &Path, bare: bool) -> Result<(), GitError> {
     std::fs::create_dir_all(path)?;
     let mut command = git(path);
     command.args(["init", "--quiet", "--object-format=sha1"]);
@@ -78,6 +78,27 @@ pub fn init_bare(path: &Path, bare: bool) -> Result<(), GitError> {
     }
     command.arg(".");
     run(command, "init", b"").map(drop)
+}
+
+/// Makes the work tree of a repository what HEAD says.
+pub fn reset_work_tree(path: &Path) -> Result<(), GitError> {
+    let mut command = git(path);
+    command.args(["reset", "--quiet", "--hard"]);
+    run(command, "reset", b"").map(drop)
+}
+
+/// Clones a repository; what git says goes to the terminal.
+pub fn clone(url: &str, path: &Path) -> Result<(), GitError> {
+    // credentials and proxies of the person who runs it: this one is not the server's
+    let status = Command::new("git").args(["clone", "--"]).arg(url).arg(path).status().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => GitError::Missing,
+        _ => error.into(),
+    })?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(GitError::Process { command: "clone".into(), message: format!("{url} could not be cloned") })
+    }
 }
 
 /// Writes one commit without a parent on main of a repository that has none, through `git fast-import`.

@@ -15,7 +15,7 @@ use arc_swap::ArcSwap;
 use lru::LruCache;
 use tokio::sync::watch as channel;
 
-use crate::catalog::build::{Built, build_and_run};
+use crate::catalog::build::{Built, build, build_and_run};
 use crate::catalog::{Catalog, MemoryTree, Revision};
 use crate::git::{GitError, Repository, SERVED};
 use crate::prompt::{Limits, Problem, Prompt};
@@ -102,9 +102,6 @@ pub enum AtError {
 /// Why there is no catalog to begin with.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The repository has no commit yet.
-    #[error("{} has no commit on main yet; push one: git push <this repository> HEAD:main", .0.display())]
-    Empty(std::path::PathBuf),
     /// git failed.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -156,7 +153,7 @@ pub enum Refreshed {
 impl Registry {
     /// Reads the library and serves it. A bad tip is no error: what is good is served, and the status says so.
     pub fn open(library: Library, settings: Settings) -> Result<Self, OpenError> {
-        let empty = crate::catalog::build(&MemoryTree::default(), Revision::WorkTree, &settings.limits, None)?;
+        let empty = build(&MemoryTree::default(), Revision::WorkTree, &settings.limits, None)?;
         let snapshot = Snapshot {
             catalog: Arc::new(empty.catalog),
             generation: 0,
@@ -228,7 +225,14 @@ impl Registry {
 
     fn refresh_commit(&self, repository: &Repository) -> Result<Refreshed, OpenError> {
         let old = self.snapshot();
-        let tip = repository.main_tip()?.ok_or_else(|| OpenError::Empty(repository.path().into()))?;
+        let Some(tip) = repository.main_tip()? else {
+            // a new library: nothing is served until the first push
+            if old.generation > 0 && old.status.tip.is_none() && old.status.read_error.is_none() {
+                return Ok(Refreshed::Unchanged);
+            }
+            let empty = build(&MemoryTree::default(), Revision::WorkTree, &self.settings.limits, None)?;
+            return Ok(self.swap(empty.catalog, Status::default()));
+        };
         if old.generation > 0 && old.status.tip.as_deref() == Some(tip.as_str()) && old.status.read_error.is_none() {
             return Ok(Refreshed::Unchanged);
         }

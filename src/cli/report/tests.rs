@@ -5,6 +5,7 @@ use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::*;
+use crate::prompt::problem::Insertion;
 
 fn problem(line: u32, column: u32, width: u32, excerpt: &str) -> Problem {
     Problem {
@@ -17,6 +18,7 @@ fn problem(line: u32, column: u32, width: u32, excerpt: &str) -> Problem {
         message: "`servce` is not declared".to_owned(),
         hint: Some("did you mean `service`?".to_owned()),
         excerpt: (!excerpt.is_empty()).then(|| excerpt.to_owned()),
+        fix: Vec::new(),
     }
 }
 
@@ -244,8 +246,16 @@ fn colour_needs_a_terminal_and_leave() {
 
 #[test]
 fn json_is_one_document_with_counts() {
+    let fix = vec![Insertion {
+        line: 2,
+        column: 4,
+        text: "{% raw %}",
+    }];
     let all = [
-        problem(2, 4, 6, "장애 {{"),
+        Problem {
+            fix,
+            ..problem(2, 4, 6, "장애 {{")
+        },
         Problem {
             hint: None,
             ..problem(0, 0, 1, "")
@@ -260,6 +270,7 @@ fn json_is_one_document_with_counts() {
           "code": "undeclared-variable",
           "column": null,
           "excerpt": null,
+          "fixable": false,
           "hint": null,
           "line": null,
           "message": "`servce` is not declared",
@@ -271,6 +282,7 @@ fn json_is_one_document_with_counts() {
           "code": "undeclared-variable",
           "column": 4,
           "excerpt": "장애 {{",
+          "fixable": true,
           "hint": "did you mean `service`?",
           "line": 2,
           "message": "`servce` is not declared",
@@ -304,6 +316,28 @@ fn github_commands_are_escaped() {
     ::warning file=prompts/a%2Cb%3A100%25.md,line=2,col=4,title=undeclared-variable::50%25 of%0Alines: bad, all%0Ahelp: did you mean `service`?
     1 error, 1 warning in 1 file
     "#);
+}
+
+#[test]
+fn what_can_be_fixed_is_said() {
+    let fix = vec![Insertion {
+        line: 1,
+        column: 1,
+        text: "{% raw %}",
+    }];
+    let text = text_of(&[
+        Problem {
+            fix,
+            ..problem(1, 1, 1, "{{")
+        },
+        problem(2, 1, 1, "x"),
+    ]);
+    assert!(
+        text.ends_with(
+            "\n2 errors in 1 file\n1 of them can be put right by `cuebook check --fix`\n"
+        ),
+        "{text}"
+    );
 }
 
 #[test]

@@ -1,0 +1,171 @@
+//! `cuebook render`: a prompt with arguments, as a client gets it.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use serde_json::json;
+
+use crate::catalog::Revision;
+use crate::catalog::build::build_and_run;
+use crate::prompt::{At, BindError, BoundArguments, Content, Message, Prompt, Selector, render};
+use crate::registry::source::{CommitTree, Library, WorkTree};
+
+/// Arguments of `cuebook render`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+  cuebook render incident-triage ticketId=INC-9942 service=payments
+  cuebook render code-review@4f2a91c language=rust diff@=change.diff   (name@=FILE reads a value from a file)")]
+pub(super) struct Args {
+    /// The prompt: `name` or `name@<commit>`
+    name: String,
+    /// Values: `name=value`, or `name@=FILE`
+    #[arg(value_name = "NAME=VALUE")]
+    arguments: Vec<String>,
+    /// A work tree, a clone, a bare repository or a data directory
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    library: PathBuf,
+    /// How messages are printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+enum Format {
+    /// Each message below a line with its role.
+    #[default]
+    Text,
+    /// A JSON document.
+    Json,
+}
+
+pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let selector = Selector::parse(&args.name)?;
+    let library = Library::find(&args.library)?;
+    let config = super::load_config(&args.library, None, &[])?;
+    let commit = match &selector.at {
+        At::Latest => None,
+        At::Revision(id) => Some(id.clone()),
+        At::Version(_) | At::Label(_) => {
+            bail!("versions and labels are not known to this release; use {}@<commit>", selector.name)
+        }
+    };
+    let built = match (&commit, &library) {
+        (None, Library::WorkTree { root, .. }) => {
+            build_and_run(&WorkTree::open(root)?, Revision::WorkTree, &config.limits, None)?
+        }
+        (commit, library) => {
+            let repository = library.repository().context("this folder has no git repository, so it has no revisions")?;
+            let commit = match commit {
+                Some(commit) => repository.resolve(commit)?,
+                None => repository.main_tip()?.context("the repository has no commit on main yet")?,
+            };
+            let tree = CommitTree::open(repository, &commit)?;
+            build_and_run(&tree, Revision::Commit(commit.as_str().into()), &config.limits, None)?
+        }
+    };
+    let name = selector.name.as_str();
+    let Some(prompt) = built.catalog.prompt(name) else {
+        let suffix = format!("/{name}.md");
+        if let Some(problem) = built.problems.iter().find(|p| p.is_error() && p.path.ends_with(&suffix)) {
+            bail!("`{name}` has problems: {}\nsee: cuebook check {}", problem.one_line(), args.library.display());
+        }
+        let near = built.catalog.suggest(name, None);
+        let hint = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
+        bail!("there is no prompt `{name}`{hint}");
+    };
+    let given = values(&args.arguments)?;
+    let bound = BoundArguments::bind(&prompt.arguments, given.iter().map(|(n, v)| (n.as_str(), v.as_str())), &config.limits)
+        .map_err(|error| match &error {
+            BindError::Missing(_) => anyhow::anyhow!("{error}\n{}", usage(prompt)),
+            BindError::TooLarge { .. } => error.into(),
+        })?;
+    if let Some(unknown) = bound.unknown().first() {
+        bail!("`{name}` has no argument `{unknown}`\n{}", usage(prompt));
+    }
+    let mut resources = built.catalog.resolve(prompt, &bound)?;
+    resources.nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
+    let rendered = render(prompt, &bound, &resources, &config.limits)?;
+    match args.format {
+        Format::Text => text(&rendered.messages, out)?,
+        Format::Json => {
+            let document = json!({
+                "prompt": name,
+                "commit": built.catalog.revision().commit(),
+                "sha256": &*prompt.sha256,
+                "messages": rendered.messages.iter().map(message_json).collect::<Vec<_>>(),
+            });
+            writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn values(given: &[String]) -> anyhow::Result<Vec<(String, String)>> {
+    given
+        .iter()
+        .map(|argument| {
+            let (name, value) = argument
+                .split_once('=')
+                .with_context(|| format!("`{argument}` is no argument; write name=value"))?;
+            match name.strip_suffix('@') {
+                Some(name) => {
+                    let text = std::fs::read_to_string(value).with_context(|| format!("cannot read {value}"))?;
+                    Ok((name.to_owned(), text))
+                }
+                None => Ok((name.to_owned(), value.to_owned())),
+            }
+        })
+        .collect()
+}
+
+fn usage(prompt: &Prompt) -> String {
+    let mut text = format!("usage: cuebook render {}", prompt.name);
+    for argument in &prompt.arguments {
+        let shown = if argument.required { format!(" {}=…", argument.name) } else { format!(" [{}=…]", argument.name) };
+        text.push_str(&shown);
+    }
+    text
+}
+
+fn text(messages: &[Message], out: &mut impl Write) -> std::io::Result<()> {
+    for message in messages {
+        match &message.content {
+            Content::Text(text) => {
+                writeln!(out, "--- {}", message.role.as_str())?;
+                out.write_all(text.as_bytes())?;
+                if !text.ends_with('\n') {
+                    out.write_all(b"\n")?;
+                }
+            }
+            Content::Resource { resource, embed, .. } => {
+                writeln!(out, "--- {} {} {} ({}, {})", message.role.as_str(), embed.as_str(), resource.uri, resource.mime_type, resource.path)?;
+                match resource.text() {
+                    Some(text) => {
+                        out.write_all(text.as_bytes())?;
+                        if !text.ends_with('\n') {
+                            out.write_all(b"\n")?;
+                        }
+                    }
+                    None => writeln!(out, "[{} bytes]", resource.bytes().len())?,
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn message_json(message: &Message) -> serde_json::Value {
+    let content = match &message.content {
+        Content::Text(text) => json!({ "type": "text", "text": text }),
+        Content::Resource { resource, embed, .. } => json!({
+            "type": embed.as_str(),
+            "uri": &*resource.uri,
+            "mimeType": &*resource.mime_type,
+            "sha256": &*resource.sha256,
+            "text": resource.text(),
+        }),
+    };
+    json!({ "role": message.role.as_str(), "content": content })
+}

@@ -1,0 +1,149 @@
+//! `cuebook serve`: starts the server, says what to do next, waits for the end.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::config::{Config, ConfigError};
+use crate::server::{self, Running, Serve};
+use crate::starter::Language;
+
+/// Where the data is unless told otherwise.
+const DATA_DIR: &str = "cuebook-data";
+
+/// Arguments of `cuebook serve`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Address and port to listen on [default: 127.0.0.1:8400]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(super) listen: Option<String>,
+    #[command(flatten)]
+    pub(super) config: ConfigArgs,
+    /// Serve a plain work tree with its uncommitted edits, for authors, instead of a data directory
+    #[arg(long, value_name = "DIR", conflicts_with = "empty")]
+    watch: Option<PathBuf>,
+    /// Begin a new library without the starter prompts
+    #[arg(long)]
+    empty: bool,
+    /// Language of the starter prompts [default: that of the locale]
+    #[arg(long, value_enum)]
+    language: Option<Language>,
+}
+
+/// Where the configuration is.
+#[derive(Debug, clap::Args)]
+pub(super) struct ConfigArgs {
+    /// Directory of the library and everything else the server keeps; made when there is none [default: ./cuebook-data]
+    #[arg(long, value_name = "DIR", env = "CUEBOOK_DATA_DIR")]
+    data_dir: Option<PathBuf>,
+    /// Configuration file [default: config.toml in the data directory]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl ConfigArgs {
+    pub(super) fn data_dir(&self) -> PathBuf {
+        self.data_dir.clone().unwrap_or_else(|| DATA_DIR.into())
+    }
+
+    pub(super) fn load(
+        &self,
+        data_dir: &std::path::Path,
+        listen: Option<&str>,
+        log: Option<&str>,
+    ) -> Result<Config, ConfigError> {
+        let mut flags = Vec::new();
+        flags.extend(listen.map(|value| ("listen", value.to_owned())));
+        flags.extend(log.map(|value| ("log", value.to_owned())));
+        super::load_config(data_dir, self.config.as_deref(), &flags)
+    }
+}
+
+impl Args {
+    pub(super) fn data_dir(&self) -> PathBuf {
+        self.config.data_dir()
+    }
+}
+
+pub(super) fn run(args: &Args, config: &Config, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let what = match &args.watch {
+        Some(root) => Serve::Watch(root.clone()),
+        None => Serve::DataDir {
+            path: args.data_dir(),
+            starter: (!args.empty).then(|| args.language.unwrap_or_else(super::locale_language)),
+        },
+    };
+    let runtime = super::runtime()?;
+    runtime.block_on(async {
+        let running = server::start(what, config).await?;
+        out.write_all(greeting(&running, args.watch.is_some()).as_bytes())?;
+        out.flush()?;
+        ended().await?;
+        tracing::info!("stopping");
+        running.stop().await;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// What to do next.
+fn greeting(running: &Running, watch: bool) -> String {
+    let snapshot = running.registry.snapshot();
+    let prompts = snapshot.catalog.list(None).len();
+    let library = running.library.canonicalize().unwrap_or_else(|_| running.library.clone());
+    let library = library.display();
+    let mut text = format!("\n  Cuebook serves {prompts} prompts at {url}/mcp\n\n", url = running.url);
+    if running.created {
+        text.push_str(&format!("  library   {library} (made just now)\n"));
+    } else {
+        text.push_str(&format!("  library   {library}\n"));
+    }
+    text.push_str(&format!(
+        "  connect   cuebook connect claude-code --url {}/mcp   (or vscode, cursor, zed, …)\n",
+        running.url
+    ));
+    if watch {
+        text.push_str("  edit      save a file, and connected clients have it\n");
+    } else {
+        text.push_str(&format!("  edit      git clone {library}, change a prompt, commit, git push\n"));
+    }
+    text.push_str("  check     cuebook check in the clone, before you push\n");
+    text.push_str("  stop      Ctrl-C\n\n");
+    let status = &snapshot.status;
+    if status.tip.is_none() && !watch {
+        text.push_str(&format!("  The library is empty: git push {library} HEAD:main\n\n"));
+    }
+    if status.tip_problem_count > 0 {
+        let what = match (&status.tip, &status.served) {
+            (Some(tip), Some(served)) if tip != served => format!("main ({}) is not served; {} is", short(tip), short(served)),
+            _ => "prompts with problems are left out".into(),
+        };
+        text.push_str(&format!("  {} problems: {what}\n", status.tip_problem_count));
+        for problem in &status.tip_problems {
+            text.push_str(&format!("    {problem}\n"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The first seven digits of a commit id.
+pub(super) fn short(commit: &str) -> &str {
+    commit.get(..7).unwrap_or(commit)
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+async fn ended() -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        Ok(())
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
+}

@@ -1,0 +1,348 @@
+//! Settings of the server: defaults, then `config.toml`, then the environment, then flags. Parsed once.
+//!
+//! Every key has a name with its unit, an environment variable (`limits.output_bytes` is
+//! `CUEBOOK_LIMITS_OUTPUT_BYTES`) and an origin that `cuebook config show` tells.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::mcp::clients::Inline;
+use crate::prompt::Limits;
+use crate::prompt::problem::nearest;
+
+/// Everything that can be set.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The address clients use, when it is another than `listen`.
+    pub public_url: Option<String>,
+    /// What is logged.
+    pub log: String,
+    /// Whether an edit of a body alone is told to clients.
+    pub notify_body_edits: bool,
+    /// MCP: prompts as tools too.
+    pub tools: bool,
+    /// MCP: embedded resources put into text.
+    pub inline_resources: Inline,
+    /// MCP: text a client would execute made inert in argument values.
+    pub neutralise: bool,
+    /// MCP: entries on a page.
+    pub page_size: usize,
+    /// MCP: longest message.
+    pub message_bytes: usize,
+    /// MCP: open streams.
+    pub max_streams: usize,
+    /// MCP: time between two comments on a silent stream.
+    pub keep_alive_seconds: u64,
+    /// HTTP: connections at a time.
+    pub max_connections: usize,
+    /// Limits of the format and of a render.
+    pub limits: Limits,
+    origins: BTreeMap<&'static str, Origin>,
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// Nobody set it.
+    Default,
+    /// `config.toml`.
+    File,
+    /// An environment variable.
+    Environment,
+    /// A flag of the command.
+    Flag,
+}
+
+/// Every problem of a configuration at once.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct ConfigError(pub Vec<String>);
+
+/// Keys with what they mean.
+pub const KEYS: &[(&str, &str)] = &[
+    ("listen", "address and port to listen on"),
+    ("public_url", "address that clients use, for links and allowed hosts"),
+    ("log", "what is logged: error, warn, info, debug, or directives"),
+    ("notify_body_edits", "whether an edit of a prompt's text alone is told to clients"),
+    ("mcp.tools", "whether prompts are offered as tools too"),
+    ("mcp.inline_resources", "embedded resources put into text: auto, always or never"),
+    ("mcp.neutralise", "whether text that a client would execute is made inert in argument values"),
+    ("mcp.page_size", "entries on one page of a list"),
+    ("mcp.message_bytes", "longest message of a client"),
+    ("mcp.max_streams", "open streams of all clients together"),
+    ("mcp.keep_alive_seconds", "time between two comments on a silent stream"),
+    ("http.max_connections", "connections at a time"),
+    ("limits.prompt_file_bytes", "a prompt, partial, cuebook.toml or labels.toml"),
+    ("limits.front_matter_bytes", "the front matter of a prompt"),
+    ("limits.closure_bytes", "a prompt with everything it includes"),
+    ("limits.closure_files", "files of a prompt with everything it includes"),
+    ("limits.resource_file_bytes", "a resource"),
+    ("limits.values_file_bytes", "a values file"),
+    ("limits.arguments_bytes", "all argument values of one request"),
+    ("limits.output_bytes", "the rendered text of one prompt"),
+    ("limits.arguments_count", "arguments that a prompt declares"),
+];
+
+impl Default for Config {
+    fn default() -> Self {
+        let mcp = crate::mcp::Settings::default();
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8400)),
+            public_url: None,
+            log: "info".into(),
+            notify_body_edits: true,
+            tools: mcp.tools,
+            inline_resources: mcp.inline,
+            neutralise: mcp.neutralise,
+            page_size: mcp.page_size,
+            message_bytes: mcp.message_bytes,
+            max_streams: mcp.max_streams,
+            keep_alive_seconds: mcp.keep_alive.as_secs(),
+            max_connections: crate::http::Limits::default().connections,
+            limits: Limits::default(),
+            origins: BTreeMap::new(),
+        }
+    }
+}
+
+fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display>(value: &str, least: T, most: T) -> Result<T, String> {
+    match value.parse::<T>() {
+        Ok(n) if n >= least && n <= most => Ok(n),
+        _ => Err(format!("must be a number from {least} to {most}")),
+    }
+}
+
+fn flag(value: &str) -> Result<bool, String> {
+    value.parse().map_err(|_| "must be true or false".into())
+}
+
+impl Config {
+    /// Sets one key from text.
+    fn set(&mut self, key: &'static str, value: &str, origin: Origin) -> Result<(), String> {
+        const MIB: usize = 1024 * 1024;
+        let bytes = |most: usize| number::<usize>(value, 1, most);
+        match key {
+            "listen" => {
+                self.listen = value.parse().map_err(|_| "must be ADDRESS:PORT, like 127.0.0.1:8400".to_owned())?;
+            }
+            "public_url" => {
+                crate::http::Allowed::new(Some(value)).map_err(|e| e.to_string())?;
+                self.public_url = Some(value.trim_end_matches('/').to_owned());
+            }
+            "log" => value.clone_into(&mut self.log),
+            "notify_body_edits" => self.notify_body_edits = flag(value)?,
+            "mcp.tools" => self.tools = flag(value)?,
+            "mcp.inline_resources" => {
+                self.inline_resources = match value {
+                    "auto" => Inline::Auto,
+                    "always" => Inline::Always,
+                    "never" => Inline::Never,
+                    _ => return Err("must be auto, always or never".into()),
+                }
+            }
+            "mcp.neutralise" => self.neutralise = flag(value)?,
+            "mcp.page_size" => self.page_size = number(value, 1, 10_000)?,
+            "mcp.message_bytes" => self.message_bytes = bytes(256 * MIB)?,
+            "mcp.max_streams" => self.max_streams = number(value, 0, 1_000_000)?,
+            "mcp.keep_alive_seconds" => self.keep_alive_seconds = number(value, 1, 3600)?,
+            "http.max_connections" => self.max_connections = number(value, 1, 1_000_000)?,
+            "limits.prompt_file_bytes" => self.limits.prompt_file_bytes = bytes(16 * MIB)?,
+            "limits.front_matter_bytes" => self.limits.front_matter_bytes = bytes(MIB)?,
+            "limits.closure_bytes" => self.limits.closure_bytes = bytes(64 * MIB)?,
+            "limits.closure_files" => self.limits.closure_files = number(value, 1, 1000)?,
+            "limits.resource_file_bytes" => self.limits.resource_file_bytes = bytes(64 * MIB)?,
+            "limits.values_file_bytes" => self.limits.values_file_bytes = bytes(64 * MIB)?,
+            "limits.arguments_bytes" => self.limits.arguments_bytes = bytes(64 * MIB)?,
+            "limits.output_bytes" => self.limits.output_bytes = bytes(64 * MIB)?,
+            "limits.arguments_count" => self.limits.arguments_count = number(value, 0, 1000)?,
+            _ => return Err("is not a setting".into()),
+        }
+        self.origins.insert(key, origin);
+        Ok(())
+    }
+
+    /// The value of a key as text.
+    fn get(&self, key: &str) -> String {
+        match key {
+            "listen" => self.listen.to_string(),
+            "public_url" => self.public_url.clone().unwrap_or_default(),
+            "log" => self.log.clone(),
+            "notify_body_edits" => self.notify_body_edits.to_string(),
+            "mcp.tools" => self.tools.to_string(),
+            "mcp.inline_resources" => match self.inline_resources {
+                Inline::Auto => "auto",
+                Inline::Always => "always",
+                Inline::Never => "never",
+            }
+            .into(),
+            "mcp.neutralise" => self.neutralise.to_string(),
+            "mcp.page_size" => self.page_size.to_string(),
+            "mcp.message_bytes" => self.message_bytes.to_string(),
+            "mcp.max_streams" => self.max_streams.to_string(),
+            "mcp.keep_alive_seconds" => self.keep_alive_seconds.to_string(),
+            "http.max_connections" => self.max_connections.to_string(),
+            "limits.prompt_file_bytes" => self.limits.prompt_file_bytes.to_string(),
+            "limits.front_matter_bytes" => self.limits.front_matter_bytes.to_string(),
+            "limits.closure_bytes" => self.limits.closure_bytes.to_string(),
+            "limits.closure_files" => self.limits.closure_files.to_string(),
+            "limits.resource_file_bytes" => self.limits.resource_file_bytes.to_string(),
+            "limits.values_file_bytes" => self.limits.values_file_bytes.to_string(),
+            "limits.arguments_bytes" => self.limits.arguments_bytes.to_string(),
+            "limits.output_bytes" => self.limits.output_bytes.to_string(),
+            "limits.arguments_count" => self.limits.arguments_count.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    /// Reads a file (when there is one), the environment and flags, and lists every problem at once.
+    pub fn load(
+        file: Option<&Path>,
+        environment: &dyn Fn(&str) -> Option<String>,
+        flags: &[(&'static str, String)],
+    ) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        let mut problems = Vec::new();
+        if let Some(path) = file {
+            match std::fs::read_to_string(path) {
+                Ok(text) => config.read_file(path, &text, &mut problems),
+                Err(error) => problems.push(format!("{}: {error}", path.display())),
+            }
+        }
+        for (key, _) in KEYS {
+            let variable = variable(key);
+            if let Some(value) = environment(&variable)
+                && let Err(fault) = config.set(key, &value, Origin::Environment)
+            {
+                problems.push(format!("environment: {variable} {fault}"));
+            }
+        }
+        for (key, value) in flags {
+            if let Err(fault) = config.set(key, value, Origin::Flag) {
+                problems.push(format!("--{}: {fault}", key.replace('_', "-")));
+            }
+        }
+        if problems.is_empty() { Ok(config) } else { Err(ConfigError(problems)) }
+    }
+
+    fn read_file(&mut self, path: &Path, text: &str, problems: &mut Vec<String>) {
+        let table: toml::Table = match text.parse() {
+            Ok(table) => table,
+            Err(error) => {
+                let error: toml::de::Error = error;
+                let line = error.span().map_or(1, |s| text[..s.start].matches('\n').count() + 1);
+                problems.push(format!("{}:{line}: {}", path.display(), error.message()));
+                return;
+            }
+        };
+        let mut flat = Vec::new();
+        flatten("", &toml::Value::Table(table), &mut flat);
+        for (name, value) in flat {
+            let Some((key, _)) = KEYS.iter().find(|(key, _)| **key == *name) else {
+                let hint = nearest(&name, KEYS.iter().map(|(k, _)| *k))
+                    .map_or_else(|| "`cuebook config show` lists the settings".into(), |n| format!("did you mean `{n}`?"));
+                problems.push(format!("{}: `{name}` is not a setting; {hint}", path.display()));
+                continue;
+            };
+            if let Err(fault) = self.set(key, &value, Origin::File) {
+                problems.push(format!("{}: `{name}` {fault}", path.display()));
+            }
+        }
+    }
+
+    /// Every setting with its value and where it came from.
+    pub fn show(&self) -> String {
+        let width = KEYS.iter().map(|(k, _)| k.len()).max().unwrap_or(0);
+        let mut out = String::new();
+        for (key, meaning) in KEYS {
+            let origin = match self.origins.get(key).copied().unwrap_or(Origin::Default) {
+                Origin::Default => "default",
+                Origin::File => "config file",
+                Origin::Environment => "environment",
+                Origin::Flag => "flag",
+            };
+            let value = self.get(key);
+            let value = if value.is_empty() { "(not set)" } else { &value };
+            let _ = writeln!(out, "{key:width$} = {value:16} # {origin}; {meaning}");
+        }
+        out
+    }
+
+    /// The settings of the MCP layer.
+    pub fn mcp(&self, session_key: [u8; 32]) -> crate::mcp::Settings {
+        crate::mcp::Settings {
+            session_key,
+            tools: self.tools,
+            inline: self.inline_resources,
+            neutralise: self.neutralise,
+            page_size: self.page_size,
+            message_bytes: self.message_bytes,
+            max_streams: self.max_streams,
+            keep_alive: Duration::from_secs(self.keep_alive_seconds),
+            ..crate::mcp::Settings::default()
+        }
+    }
+}
+
+/// The environment variable of a key.
+pub fn variable(key: &str) -> String {
+    format!("CUEBOOK_{}", key.replace('.', "_").to_ascii_uppercase())
+}
+
+fn flatten(prefix: &str, value: &toml::Value, out: &mut Vec<(String, String)>) {
+    match value {
+        toml::Value::Table(table) => {
+            for (key, value) in table {
+                let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                flatten(&name, value, out);
+            }
+        }
+        toml::Value::String(text) => out.push((prefix.into(), text.clone())),
+        toml::Value::Integer(n) => out.push((prefix.into(), n.to_string())),
+        toml::Value::Boolean(b) => out.push((prefix.into(), b.to_string())),
+        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Array(_) => {
+            out.push((prefix.into(), "(a value of another type)".into()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_sources_win_and_are_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.toml");
+        std::fs::write(&file, "log = \"debug\"\n[limits]\noutput_bytes = 1000\nclosure_files = 5\n").unwrap();
+        let environment = |name: &str| (name == "CUEBOOK_LIMITS_OUTPUT_BYTES").then(|| "2000".to_owned());
+        let config = Config::load(Some(&file), &environment, &[("listen", "127.0.0.1:0".into())]).unwrap();
+        assert_eq!((config.limits.output_bytes, config.limits.closure_files), (2000, 5));
+        let shown = config.show();
+        assert!(shown.lines().any(|l| l.starts_with("limits.output_bytes") && l.contains("2000") && l.contains("environment")));
+        assert!(shown.lines().any(|l| l.starts_with("listen") && l.contains("flag")));
+    }
+
+    #[test]
+    fn every_problem_is_listed_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.toml");
+        std::fs::write(&file, "listne = \"x\"\nlisten = \"x\"\n[mcp]\ntools = 1\n").unwrap();
+        let error = Config::load(Some(&file), &|_| None, &[]).unwrap_err();
+        assert_eq!(error.0.len(), 3, "{error}");
+        assert!(error.to_string().contains("did you mean `listen`?"));
+    }
+
+    #[test]
+    fn every_key_can_be_shown_and_set_again() {
+        let mut config = Config::default();
+        for (key, _) in KEYS.iter().filter(|(k, _)| *k != "public_url") {
+            let value = config.get(key);
+            assert_eq!(config.set(key, &value, Origin::Flag), Ok(()), "{key}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The composition root: puts the parts together, starts them, ends them.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::git::{self, Repository};
+use crate::http::Allowed;
+use crate::http::{Limits as HttpLimits, serve};
+use crate::mcp;
+use crate::registry::source::Library;
+use crate::registry::{self, Registry};
+use crate::router::{AppState, router};
+use crate::starter::{self, Language};
+
+/// What is served.
+#[derive(Debug, Clone)]
+pub enum Serve {
+    /// A data directory, made when there is none.
+    DataDir {
+        /// The directory.
+        path: PathBuf,
+        /// The starter library a new one begins with; none for an empty one.
+        starter: Option<Language>,
+    },
+    /// A plain work tree with uncommitted edits.
+    Watch(PathBuf),
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Running {
+    /// The address it listens on.
+    pub address: SocketAddr,
+    /// The address clients use.
+    pub url: String,
+    /// The library's path, for people.
+    pub library: PathBuf,
+    /// Whether the library was made just now.
+    pub created: bool,
+    /// What it serves.
+    pub registry: Arc<Registry>,
+    shutdown: CancellationToken,
+    tasks: Vec<JoinHandle<()>>,
+    _lock: Option<File>,
+}
+
+impl Running {
+    /// Ends streams, finishes requests, and returns when everything has ended.
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        for task in self.tasks {
+            let _ = task.await;
+        }
+    }
+}
+
+/// Starts a server; it runs until [`Running::stop`].
+pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
+    if !config.listen.ip().is_loopback() {
+        bail!(
+            "{} is not a loopback address: anyone who reaches it could read every prompt, and this release has no access \
+             control. Listen on 127.0.0.1 (the default) and let a proxy or an SSH tunnel do the rest.",
+            config.listen
+        );
+    }
+    // bound first: a second server on the same port says so before it touches anything
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}; choose another with --listen ADDRESS:PORT", config.listen))?;
+    let address = listener.local_addr()?;
+    let allowed = Arc::new(Allowed::new(config.public_url.as_deref())?);
+    let limits = config.limits.clone();
+    let notify_body_edits = config.notify_body_edits;
+    let opened = tokio::task::spawn_blocking(move || open(what, limits, notify_body_edits)).await??;
+    let Opened { registry, library, created, session_key, lock } = opened;
+    let registry = Arc::new(registry);
+    let url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let shutdown = CancellationToken::new();
+    let state = AppState {
+        registry: registry.clone(),
+        mcp: Arc::new(mcp::Service::new(registry.clone(), config.mcp(session_key))),
+        allowed,
+        url: url.as_str().into(),
+        shutdown: shutdown.clone(),
+    };
+    let http = HttpLimits { connections: config.max_connections, ..HttpLimits::default() };
+    let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
+    let stop = shutdown.clone();
+    let serving = tokio::spawn(async move { serve(listener, router(state), &http, stop).await });
+    Ok(Running { address, url, library, created, registry, shutdown, tasks: vec![serving, watching], _lock: lock })
+}
+
+struct Opened {
+    registry: Registry,
+    library: PathBuf,
+    created: bool,
+    session_key: [u8; 32],
+    lock: Option<File>,
+}
+
+fn open(what: Serve, limits: crate::prompt::Limits, notify_body_edits: bool) -> anyhow::Result<Opened> {
+    let settings = |remember| registry::Settings { limits, notify_body_edits, remember };
+    match what {
+        Serve::Watch(root) => {
+            let library = Library::find(&root)?;
+            if let Library::Bare(_) = library {
+                bail!("{} is a bare repository: it has no files to watch; serve it with --data-dir", root.display());
+            }
+            Ok(Opened {
+                registry: Registry::open(library, settings(false))?,
+                library: root,
+                created: false,
+                session_key: random_key()?,
+                lock: None,
+            })
+        }
+        Serve::DataDir { path, starter } => {
+            std::fs::create_dir_all(&path).with_context(|| format!("cannot make the data directory {}", path.display()))?;
+            let lock = lock(&path)?;
+            let library = path.join("library.git");
+            let created = !library.join("HEAD").exists();
+            if created {
+                create(&library, starter)?;
+            }
+            let removed = git::remove_stale_locks(&library)?;
+            if removed > 0 {
+                tracing::warn!(removed, "removed ref locks that a killed process had left");
+            }
+            let repository = Repository::open(&library)?;
+            Ok(Opened {
+                registry: Registry::open(Library::Bare(repository), settings(true))?,
+                session_key: session_key(&path.join("session.key"))?,
+                library,
+                created,
+                lock: Some(lock),
+            })
+        }
+    }
+}
+
+/// One process for each data directory.
+fn lock(path: &Path) -> anyhow::Result<File> {
+    let file = path.join("lock");
+    let lock = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&file)
+        .with_context(|| format!("cannot write in the data directory {}", path.display()))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(std::fs::TryLockError::WouldBlock) => {
+            bail!("another cuebook serves {}; stop it, or choose another --data-dir", path.display())
+        }
+        Err(std::fs::TryLockError::Error(error)) => Err(error).context("cannot lock the data directory"),
+    }
+}
+
+/// Makes the bare repository under another name first, so that a failure leaves nothing half done.
+fn create(library: &Path, starter: Option<Language>) -> anyhow::Result<()> {
+    let temporary = library.with_extension("git.new");
+    if temporary.exists() {
+        std::fs::remove_dir_all(&temporary)?;
+    }
+    git::init(&temporary, true)?;
+    if let Some(language) = starter {
+        let files = starter::files(language);
+        git::import_commit(&temporary, &files, language.commit_message(), crate::clock::unix_seconds())?;
+    }
+    std::fs::rename(&temporary, library).context("cannot put the new library in its place")?;
+    Ok(())
+}
+
+fn random_key() -> anyhow::Result<[u8; 32]> {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    Ok(key)
+}
+
+/// The key that signs session ids; made once, readable by the owner alone.
+fn session_key(path: &Path) -> anyhow::Result<[u8; 32]> {
+    if let Ok(bytes) = std::fs::read(path)
+        && let Ok(key) = <[u8; 32]>::try_from(bytes)
+    {
+        return Ok(key);
+    }
+    let key = random_key()?;
+    let temporary = path.with_extension("key.new");
+    let mut options = File::options();
+    options.create(true).truncate(true).write(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    let mut file = options.open(&temporary).with_context(|| format!("cannot write {}", temporary.display()))?;
+    file.write_all(&key)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, path)?;
+    Ok(key)
+}
