@@ -105,7 +105,7 @@ async fn p3_one_publish_of_forty_prompts_is_one_notice_after_the_list_can_be_rea
         assert_eq!(modern.names().await.len(), 47);
     }
     // Nothing more was said before the next publish is, and the third was never told.
-    library.publish(&[("resources/runbook/new.md", "# New\n")]);
+    library.publish(&[("resources/guide/new.md", "# New\n")]);
     assert_eq!(of_another.notice().await, RESOURCES);
     assert_eq!(of_legacy.notice().await, RESOURCES);
     library.publish(&[(
@@ -282,7 +282,7 @@ async fn a_message_goes_on_one_stream_of_a_session_the_newest() {
     publish(
         &server,
         &library,
-        &[("resources/runbook/one.md", "# One\n")],
+        &[("resources/guide/one.md", "# One\n")],
     )
     .await;
     assert_eq!(first.notice().await, RESOURCES);
@@ -303,7 +303,7 @@ async fn a_session_without_a_stream_is_owed_one_notice() {
     publish(
         &server,
         &library,
-        &[("resources/runbook/one.md", "# One\n")],
+        &[("resources/guide/one.md", "# One\n")],
     )
     .await;
     assert_eq!(events.notice().await, RESOURCES);

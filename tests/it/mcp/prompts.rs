@@ -32,7 +32,7 @@ async fn a_prompt_with_its_runbook_and_where_it_came_from() {
         assert_eq!(
             got["messages"],
             json!([
-                { "role": "user", "content": { "type": "text", "text": "You are helping with HIGH incident INC-1.\nThe runbook for payments is attached." } },
+                { "role": "user", "content": { "type": "text", "text": "You are helping with HIGH incident INC-1.\nThe runbook for payments is attached.\n" } },
                 { "role": "user", "content": { "type": "resource", "resource": {
                     "uri": "runbook://payments", "mimeType": "text/markdown",
                     "text": "# Payments\n\n1. Look at the connection pool.\n"
@@ -77,7 +77,7 @@ async fn one_of_each_kind_of_content_in_each_revision() {
         };
         assert_eq!(kinds, expected, "{revision}");
         assert_eq!(
-            got["messages"][0]["content"]["text"], "You are careful.\n\nLook at these.",
+            got["messages"][0]["content"]["text"], "You are careful.\n\nLook at these.\n",
             "{revision}"
         );
         assert_eq!(got["messages"][1]["content"]["mimeType"], "image/png");
@@ -150,7 +150,8 @@ async fn p2_a_push_is_the_new_text_at_the_next_get() {
 
 #[tokio::test]
 async fn selectors_that_select_nothing() {
-    let server = TestServer::start(&TestLibrary::small()).await;
+    let library = TestLibrary::small();
+    let server = TestServer::start(&library).await;
     let client = Client::modern(&server);
     for (name, says) in [
         ("postmortem@v3", "use `postmortem` or `postmortem@<commit>`"),
@@ -172,6 +173,22 @@ async fn selectors_that_select_nothing() {
             "{name}: {message}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_fault_inside_shows_a_request_id_and_nothing_else() {
+    let library = TestLibrary::small();
+    let server = TestServer::start(&library).await;
+    let client = Client::modern(&server);
+    let path = library.bare().to_string_lossy().into_owned();
+    drop(library);
+    let reply = client.exchange("prompts/get", json!({ "name": "postmortem@1234567" })).await;
+    let error = &reply.json()["error"];
+    assert_eq!((reply.status, error["code"].as_i64()), (200, Some(-32603)));
+    assert!(error["message"].as_str().unwrap().contains(reply.header("x-request-id").unwrap()), "{error}");
+    assert!(!reply.text().contains(&path) && error.get("data").is_none(), "{error}");
+    // What is in memory is served all the same.
+    assert_eq!(client.names().await.len(), 7);
 }
 
 #[tokio::test]

@@ -16,16 +16,15 @@ async fn lists_and_templates() {
             list["resources"],
             json!([
                 { "uri": "image://dot", "name": "dot", "mimeType": "image/png", "size": 10 },
-                { "uri": "runbook://payments", "name": "payments", "mimeType": "text/markdown", "size": 43 },
-                { "uri": "runbook://search", "name": "search", "mimeType": "text/markdown", "size": 31 },
+                { "uri": "runbook://payments", "name": "payments", "mimeType": "text/markdown", "size": 44 },
+                { "uri": "runbook://search", "name": "search", "mimeType": "text/markdown", "size": 30 },
                 { "uri": "sound://beep", "name": "beep", "mimeType": list["resources"][3]["mimeType"], "size": 12 }
             ]),
             "{revision}"
         );
         let templates = client.call("resources/templates/list", json!({})).await;
         let mut expected = json!([{
-            "uriTemplate": "runbook://{service}", "name": "Runbook", "title": "Runbook", "description": "What to do",
-            "mimeType": "text/markdown"
+            "uriTemplate": "runbook://{service}", "name": "runbook-service", "title": "Runbook", "description": "What to do"
         }]);
         if revision < "2025-06-18" {
             expected[0].as_object_mut().unwrap().remove("title");
