@@ -345,8 +345,11 @@ async fn read(mut body: Body, limit: usize) -> Result<Bytes, RpcError> {
         let mut all: Vec<u8> = Vec::new();
         let mut length = 0usize;
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| RpcError::invalid_request("the body did not arrive whole"))?;
-            let Ok(data) = frame.into_data() else { continue };
+            let frame =
+                frame.map_err(|_| RpcError::invalid_request("the body did not arrive whole"))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
             length += data.len();
             if length > limit + READ_OVER {
                 break;
@@ -372,7 +375,9 @@ async fn read(mut body: Body, limit: usize) -> Result<Bytes, RpcError> {
     };
     tokio::time::timeout(BODY_TIMEOUT, read)
         .await
-        .unwrap_or_else(|_| Err(RpcError::invalid_request("the body did not arrive in time").with_status(408)))
+        .unwrap_or_else(|_| {
+            Err(RpcError::invalid_request("the body did not arrive in time").with_status(408))
+        })
 }
 
 fn json(status: StatusCode, body: Vec<u8>) -> Response {

@@ -83,7 +83,10 @@ fn note(transforms: &mut Vec<&'static str>, what: &'static str) {
 
 /// MCP knows no system role: such text stands in front of the first user text.
 fn put_in_front<'a>(messages: &mut Vec<Message<'a>>, system: &[&'a str]) {
-    let front: Vec<&str> = system.iter().map(|text| text.trim_end_matches('\n')).collect();
+    let front: Vec<&str> = system
+        .iter()
+        .map(|text| text.trim_end_matches('\n'))
+        .collect();
     let front = front.join("\n\n");
     let first = messages
         .iter_mut()

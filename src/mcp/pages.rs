@@ -153,10 +153,14 @@ impl Call<'_> {
         match key.list {
             List::Prompts => {
                 let all = catalog.list(key.folder.as_deref());
-                let rest = &all[all.partition_point(|prompt| prompt_key(prompt).as_slice() <= after)..];
+                let rest =
+                    &all[all.partition_point(|prompt| prompt_key(prompt).as_slice() <= after)..];
                 more = rest.len() > size;
                 for prompt in rest.iter().take(size) {
-                    page.add(prompt_key(prompt), &self.service.pages.prompt_entry(prompt, key.title)?);
+                    page.add(
+                        prompt_key(prompt),
+                        &self.service.pages.prompt_entry(prompt, key.title)?,
+                    );
                 }
             }
             List::Resources => {
@@ -164,7 +168,10 @@ impl Call<'_> {
                 let rest = &all[all.partition_point(|resource| resource.uri.as_bytes() <= after)..];
                 more = rest.len() > size;
                 for resource in rest.iter().take(size) {
-                    page.add(resource.uri.as_bytes().to_vec(), &serde_json::to_vec(&resource_model(resource))?);
+                    page.add(
+                        resource.uri.as_bytes().to_vec(),
+                        &serde_json::to_vec(&resource_model(resource))?,
+                    );
                 }
             }
             List::Templates => {

@@ -3,6 +3,7 @@
 mod bad_input;
 mod completion;
 mod guard;
+mod interop;
 mod lifecycle;
 mod lists;
 mod notices;

@@ -279,12 +279,7 @@ async fn a_message_goes_on_one_stream_of_a_session_the_newest() {
     while server.service.open_streams() > 1 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    publish(
-        &server,
-        &library,
-        &[("resources/guide/one.md", "# One\n")],
-    )
-    .await;
+    publish(&server, &library, &[("resources/guide/one.md", "# One\n")]).await;
     assert_eq!(first.notice().await, RESOURCES);
 }
 
@@ -300,12 +295,7 @@ async fn a_session_without_a_stream_is_owed_one_notice() {
     }
     let mut events = client.listen(Value::Null).await;
     assert_eq!(events.notice().await, PROMPTS);
-    publish(
-        &server,
-        &library,
-        &[("resources/guide/one.md", "# One\n")],
-    )
-    .await;
+    publish(&server, &library, &[("resources/guide/one.md", "# One\n")]).await;
     assert_eq!(events.notice().await, RESOURCES);
     drop(events);
     let mut events = idle.listen(Value::Null).await;

@@ -182,11 +182,22 @@ async fn a_fault_inside_shows_a_request_id_and_nothing_else() {
     let client = Client::modern(&server);
     let path = library.bare().to_string_lossy().into_owned();
     drop(library);
-    let reply = client.exchange("prompts/get", json!({ "name": "postmortem@1234567" })).await;
+    let reply = client
+        .exchange("prompts/get", json!({ "name": "postmortem@1234567" }))
+        .await;
     let error = &reply.json()["error"];
     assert_eq!((reply.status, error["code"].as_i64()), (200, Some(-32603)));
-    assert!(error["message"].as_str().unwrap().contains(reply.header("x-request-id").unwrap()), "{error}");
-    assert!(!reply.text().contains(&path) && error.get("data").is_none(), "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains(reply.header("x-request-id").unwrap()),
+        "{error}"
+    );
+    assert!(
+        !reply.text().contains(&path) && error.get("data").is_none(),
+        "{error}"
+    );
     // What is in memory is served all the same.
     assert_eq!(client.names().await.len(), 7);
 }

@@ -178,7 +178,6 @@ async fn read_chunk(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Vec<u
 pub(crate) struct Events {
     reader: BufReader<tokio::net::tcp::OwnedReadHalf>,
     _writer: tokio::net::tcp::OwnedWriteHalf,
-    pub(crate) reply: Reply,
     buffer: String,
 }
 
@@ -212,7 +211,6 @@ impl Events {
         Self {
             reader,
             _writer: writer,
-            reply,
             buffer: String::new(),
         }
     }

@@ -53,18 +53,6 @@ impl TestLibrary {
         library
     }
 
-    /// A folder with this fixture library as its first commit.
-    pub(crate) fn fixture(name: &str) -> Self {
-        let library = Self::empty();
-        let from = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/fixtures")
-            .join(name);
-        copy(&from, &library.clone());
-        library.commit("fixture");
-        library.push();
-        library
-    }
-
     /// The bare repository.
     pub(crate) fn bare(&self) -> PathBuf {
         self.folder.path().join("library.git")
@@ -132,19 +120,6 @@ pub(crate) fn git(at: &Path, arguments: &[&str]) -> String {
         String::from_utf8_lossy(&output.stderr)
     );
     String::from_utf8(output.stdout).unwrap()
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
 }
 
 /// Text of the prompt that most tests get.
