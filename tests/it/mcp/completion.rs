@@ -124,7 +124,8 @@ async fn what_has_no_values_completes_to_nothing() {
 
 #[tokio::test]
 async fn a_hundred_values_and_how_many_there_are() {
-    let values: String = (0..250).map(|n| format!("v{n:03}\n")).collect();
+    let values: Vec<String> = (0..250).map(|n| format!("v{n:03}")).collect();
+    let values = values.join("\n");
     let library = TestLibrary::with(&[
         ("values/many.txt", &values),
         (

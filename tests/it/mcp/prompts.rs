@@ -8,10 +8,11 @@ use crate::support::server::{TestServer, settings};
 
 fn sha256(bytes: &[u8]) -> String {
     use sha2::{Digest, Sha256};
-    Sha256::digest(bytes)
+    let digest: Vec<String> = Sha256::digest(bytes)
         .iter()
         .map(|byte| format!("{byte:02x}"))
-        .collect()
+        .collect();
+    digest.concat()
 }
 
 #[tokio::test]

@@ -12,8 +12,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Waits for something that must happen.
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
-        Ok(value) => value,
-        Err(_) => panic!("waited in vain for {what}"),
-    }
+    let value = tokio::time::timeout(PATIENCE, future).await;
+    value.unwrap_or_else(|_| panic!("waited in vain for {what}"))
 }
