@@ -245,7 +245,10 @@ impl From<RenderError> for Failure {
             RenderError::OutputLimit { .. } => {
                 Self::Client(RpcError::invalid_params(error.to_string()))
             }
-            RenderError::Template { .. } => Self::Internal(error.to_string()),
+            // The engine's message may quote a value, and values are never logged.
+            RenderError::Template {
+                path, line, column, ..
+            } => Self::Internal(format!("{path}:{line}:{column}: the template failed")),
         }
     }
 }

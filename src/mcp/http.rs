@@ -69,6 +69,16 @@ pub async fn folder(
     body: Body,
 ) -> Response {
     let folder = folder.trim_end_matches('/');
+    if folder.is_empty() {
+        return whole(
+            State(endpoint),
+            Extension(request_id),
+            method,
+            headers,
+            body,
+        )
+        .await;
+    }
     if !endpoint
         .service
         .registry

@@ -6,5 +6,6 @@
     reason = "a test that cannot go on has failed; clippy's exemption covers test functions only"
 )]
 
+mod http;
 mod mcp;
 mod support;

@@ -218,6 +218,8 @@ async fn a_folder_is_a_library_of_its_own() {
             4
         );
     }
+    let client = Client::modern(&server);
+    assert_eq!(client.at("/mcp//").names().await.len(), 7);
     for path in [
         "/mcp/none",
         "/mcp/sr",
