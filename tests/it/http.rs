@@ -52,6 +52,17 @@ async fn a_connection_that_sends_no_headers_is_closed() {
 }
 
 #[tokio::test]
+async fn the_time_for_headers_is_not_the_time_for_an_answer() {
+    let limits = Limits {
+        header_timeout: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let (address, _cancel, _task) = start(limits).await;
+    let request = b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    assert_eq!(raw(address, request).await.text(), "slow");
+}
+
+#[tokio::test]
 async fn connections_past_the_limit_wait_for_a_place() {
     let (address, _cancel, _task) = start(Limits {
         connections: 1,

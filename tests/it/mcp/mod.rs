@@ -6,6 +6,7 @@ mod guard;
 mod interop;
 mod lifecycle;
 mod lists;
+mod names;
 mod notices;
 mod prompts;
 mod resources;
