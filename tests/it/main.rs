@@ -1,1 +1,11 @@
-//! x
+//! The integration tests, in one binary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed; clippy's exemption covers test functions only"
+)]
+
+mod http;
+mod mcp;
+mod support;
