@@ -245,7 +245,10 @@ impl From<RenderError> for Failure {
             RenderError::OutputLimit { .. } => {
                 Self::Client(RpcError::invalid_params(error.to_string()))
             }
-            RenderError::Template { .. } => Self::Internal(error.to_string()),
+            // The engine's message may quote a value, and values are never logged.
+            RenderError::Template {
+                path, line, column, ..
+            } => Self::Internal(format!("{path}:{line}:{column}: the template failed")),
         }
     }
 }
@@ -272,7 +275,10 @@ impl From<AtError> for Failure {
     fn from(error: AtError) -> Self {
         match error {
             AtError::Io => Self::Internal(error.to_string()),
-            _ => Self::Client(RpcError::invalid_params(error.to_string())),
+            AtError::Busy => Self::Client(RpcError::new(code::INTERNAL, 200, error.to_string())),
+            AtError::Unknown(_) | AtError::Ambiguous(_) | AtError::Unclean { .. } => {
+                Self::Client(RpcError::invalid_params(error.to_string()))
+            }
         }
     }
 }

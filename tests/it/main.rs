@@ -1,3 +1,12 @@
 //! The integration tests, in one binary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed; clippy's exemption covers test functions only"
+)]
 
 mod format;
+mod http;
+mod mcp;
+mod support;
