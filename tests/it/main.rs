@@ -9,4 +9,5 @@
 mod format;
 mod http;
 mod mcp;
+mod resources;
 mod support;
