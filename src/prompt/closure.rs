@@ -73,7 +73,7 @@ pub(super) fn uri_template(i: usize) -> String {
 
 impl Prompt {
     /// The engine with this closure's templates.
-    pub(super) fn engine(&self) -> Option<&Tera> {
+    pub(super) fn engine(&self) -> Option<Arc<Tera>> {
         self.compiled
             .get(|| templates(&self.text, &self.parts, &self.bindings, &self.partials))
     }
@@ -92,6 +92,11 @@ impl Prompt {
             .filter(|name| bound.get(name).is_none_or(str::is_empty))
             .map(ToString::to_string)
             .collect()
+    }
+
+    /// Gives back what rendering keeps in memory; the next render compiles the templates again.
+    pub fn release(&self) {
+        self.compiled.release();
     }
 
     /// The stored text of the file, decoded.
@@ -236,7 +241,7 @@ pub fn link(
     if problems.iter().filter(|p| p.is_error()).count() > before {
         return None;
     }
-    Some(prompt(file, closure))
+    Some(prompt(file, closure, tera))
 }
 
 /// Checks a partial that no prompt may include yet: its own syntax.
@@ -655,7 +660,7 @@ fn uses_word(source: &str, constructs: &[Construct], word: &str) -> bool {
         .any(|c| c.tokens.iter().any(|t| &source[t.span.clone()] == word))
 }
 
-fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>) -> Prompt {
+fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>, tera: Tera) -> Prompt {
     let front = &file.front;
     let anywhere = |word: &str| {
         uses_word(&file.source.text, &file.constructs, word)
@@ -697,7 +702,7 @@ fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>) -> Prompt {
             .iter()
             .map(|b| uri_variables(&b.uri))
             .collect(),
-        compiled: Compiled::default(),
+        compiled: Compiled::new(tera),
         partials,
     }
 }
