@@ -488,6 +488,10 @@ fn text(
     problems: &mut Vec<Problem>,
 ) -> io::Result<Option<Source>> {
     let bytes = tree.read(entry)?;
+    if let Some(problem) = parse::lfs_pointer(&entry.path, &bytes) {
+        problems.push(problem);
+        return Ok(None);
+    }
     if bytes.len() > limits.prompt_file_bytes {
         problems.push(Problem::whole(
             Severity::Error,
@@ -514,6 +518,10 @@ fn values_file(
     problems: &mut Vec<Problem>,
 ) -> io::Result<Option<ValueIndex>> {
     let bytes = tree.read(entry)?;
+    if let Some(problem) = parse::lfs_pointer(&entry.path, &bytes) {
+        problems.push(problem);
+        return Ok(None);
+    }
     if bytes.len() > limits.values_file_bytes {
         problems.push(Problem::whole(
             Severity::Error,
