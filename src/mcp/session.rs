@@ -330,7 +330,7 @@ mod tests {
         let age = |hours| {
             lock(&state).used = Instant::now()
                 .checked_sub(Duration::from_hours(hours))
-                .unwrap()
+                .unwrap();
         };
         age(23);
         assert!(sessions.resume(&id).is_some());
