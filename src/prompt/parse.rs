@@ -57,7 +57,7 @@ pub struct PromptFile {
     pub constructs: Vec<Construct>,
     /// Its parts in order.
     pub parts: Vec<Part>,
-    /// Whether the body can be given to the engine.
+    /// Whether declarations and body can be given to the engine.
     pub sound: bool,
 }
 
@@ -113,9 +113,10 @@ pub fn prompt_file(
             return None;
         }
     };
+    // a front matter that cannot be read declares nothing: what follows from that is no finding
+    let before = count_errors(problems);
     let front = front_matter::read(&source, &sections.yaml, limits, problems);
     let body = sections.body;
-    let before = count_errors(problems);
     let marks = markers::find(&source, body.clone(), problems);
     let constructs = scan::scan_from(&source.text, body.clone());
     let declared =
