@@ -9,7 +9,6 @@ use tera::Tera;
 
 use super::argument::{Argument, Example, ResourceBinding};
 use super::engine::{self, Compiled, EngineError};
-use super::front_matter::FrontMatter;
 use super::limits::Limits;
 use super::lint;
 use super::name::PromptName;
@@ -17,6 +16,7 @@ use super::parse::{Part, Partial, PromptFile, hex};
 use super::problem::{Problem, Severity, nearest};
 use super::scan::{self, Construct};
 use super::source::Source;
+use super::variables;
 
 /// Texts that the includes of one prompt put together, each counted wherever it stands: 30 partials that include
 /// the next one twice are a thousand million.
@@ -227,22 +227,19 @@ pub fn link(
         .iter()
         .map(|(_, uri)| uri.clone())
         .collect();
-    let tera = match engine::compile(templates(
+    if let Err(error) = engine::compile(templates(
         &source.text,
         &file.parts,
         &front.bindings,
         &closure,
     )) {
-        Ok(tera) => tera,
-        Err(error) => {
-            for error in engine::places(&error).into_iter().take(20) {
-                let found = place(&error, source, &file.parts, &closure, &uri_spans);
-                problems.push(engine_problem(&error, found, file));
-            }
-            return None;
+        for error in engine::places(&error).into_iter().take(20) {
+            let found = place(&error, source, &file.parts, &closure, &uri_spans);
+            problems.push(engine_problem(&error, found, file));
         }
-    };
-    variables(file, &closure, &tera, problems);
+        return None;
+    }
+    variables::check(file, &closure, problems);
     declarations(file, problems);
     lint::file(file, problems);
     if problems.iter().filter(|p| p.is_error()).count() > before {
@@ -462,206 +459,6 @@ fn included<'p>(name: &'p str, partials: &'p Partials, known: &mut BTreeMap<&'p 
     let count = inner.saturating_add(1);
     known.insert(name, count);
     count
-}
-
-/// Undeclared variables and unused arguments, found through the includes.
-fn variables(
-    file: &PromptFile,
-    closure: &[Arc<Partial>],
-    tera: &Tera,
-    problems: &mut Vec<Problem>,
-) {
-    let front = &file.front;
-    let mut used: BTreeSet<String> = BTreeSet::new();
-    for name in tera
-        .get_template_names()
-        .filter(|n| n.starts_with(['#', '@']))
-        .map(str::to_owned)
-        .collect::<Vec<_>>()
-    {
-        if let Ok(names) = tera.get_template_variables(&name) {
-            used.extend(names.into_iter().map(str::to_owned));
-        }
-    }
-    let mut files: Vec<(&Source, &[Construct])> = vec![(&file.source, &file.constructs)];
-    files.extend(closure.iter().map(|p| (&p.source, p.constructs.as_slice())));
-    let bound: BTreeSet<&str> = files
-        .iter()
-        .flat_map(|(source, constructs)| scan::bound_names(&source.text, constructs))
-        .collect();
-    let declared: Vec<&str> = front.arguments.iter().map(|a| &*a.name).collect();
-    let mut minus: BTreeSet<String> = BTreeSet::new();
-    for name in &used {
-        if declared.contains(&name.as_str())
-            || bound.contains(name.as_str())
-            || name == "resources"
-            || minus.contains(name)
-        {
-            continue;
-        }
-        let found = files.iter().find_map(|(source, constructs)| {
-            constructs.iter().find_map(|c| {
-                scan::variables(&source.text, c)
-                    .find(|t| source.text[t.span.clone()] == **name)
-                    .map(|t| (*source, c, t.span.clone()))
-            })
-        });
-        let Some((source, construct, span)) = found else {
-            let at = binding_place(front, name).unwrap_or(file.body.start..file.body.start);
-            problems.push(undeclared(&file.source, at, name, &declared, file));
-            continue;
-        };
-        if let Some((whole, parts)) = subtraction(source, construct, &span, &declared) {
-            minus.extend(parts.iter().map(|s| (*s).to_owned()));
-            let text = &source.text[whole.clone()];
-            problems.push(source.problem(
-                Severity::Error,
-                "hyphen-in-name",
-                whole.clone(),
-                format!("`{text}` is read as a subtraction: names have no `-`"),
-                Some(format!("call it `{}`", text.replace('-', "_"))),
-            ));
-            continue;
-        }
-        problems.push(undeclared(source, span, name, &declared, file));
-    }
-    for (argument, places) in front.arguments.iter().zip(&front.argument_places) {
-        if !used.contains(&*argument.name) {
-            problems.push(file.source.problem(
-                Severity::Error,
-                "unused-argument",
-                places.name.clone(),
-                format!("argument `{}` changes nothing in the text", argument.name),
-                Some(format!("use it ({{{{ {} }}}}) or remove it", argument.name)),
-            ));
-        }
-    }
-    resource_members(file, &files, problems);
-}
-
-fn binding_place(front: &FrontMatter, name: &str) -> Option<Range<usize>> {
-    front
-        .bindings
-        .iter()
-        .zip(&front.binding_places)
-        .find(|(b, _)| uri_variables(&b.uri).is_some_and(|v| v.iter().any(|v| **v == *name)))
-        .map(|(_, (_, uri))| uri.clone())
-}
-
-fn undeclared(
-    source: &Source,
-    span: Range<usize>,
-    name: &str,
-    declared: &[&str],
-    file: &PromptFile,
-) -> Problem {
-    let through = if source.path == file.source.path {
-        String::new()
-    } else {
-        format!(" of {} (which includes this partial)", file.source.path)
-    };
-    let hint = match nearest(name, declared.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if declared.is_empty() => {
-            format!("declare it: arguments: [{{ name: {name} }}]; or wrap the text in {{% raw %}}")
-        }
-        None => format!("declared are: {}", declared.join(", ")),
-    };
-    source.problem(
-        Severity::Error,
-        "undeclared-variable",
-        span,
-        format!("`{name}` is not an argument{through}"),
-        Some(hint),
-    )
-}
-
-/// `{{ svc-name }}`: the span of the whole, and the names in it, when the pieces touch and what follows is not declared.
-fn subtraction<'s>(
-    source: &'s Source,
-    construct: &Construct,
-    span: &Range<usize>,
-    declared: &[&str],
-) -> Option<(Range<usize>, Vec<&'s str>)> {
-    let text = &source.text;
-    let at = construct.tokens.iter().position(|t| t.span == *span)?;
-    // whether a name, a `-` and a name stand at `i` without a blank between them
-    let joined = |i: usize| {
-        let Some([left, minus, right]) = construct.tokens.get(i..i + 3) else {
-            return false;
-        };
-        left.kind == scan::TokenKind::Ident
-            && right.kind == scan::TokenKind::Ident
-            && &text[minus.span.clone()] == "-"
-            && left.span.end == minus.span.start
-            && minus.span.end == right.span.start
-    };
-    let mut first = at;
-    while first >= 2 && joined(first - 2) {
-        first -= 2;
-    }
-    let mut last = at;
-    while joined(last) && !declared.contains(&construct.word(text, last + 2)) {
-        last += 2;
-    }
-    let names: Vec<&str> = (first..=last)
-        .step_by(2)
-        .map(|i| construct.word(text, i))
-        .collect();
-    let whole = construct.tokens[first].span.start..construct.tokens[last].span.end;
-    (names.len() > 1).then_some((whole, names))
-}
-
-/// `resources.<name>.<member>` must name a declared resource and one of its members.
-fn resource_members(
-    file: &PromptFile,
-    files: &[(&Source, &[Construct])],
-    problems: &mut Vec<Problem>,
-) {
-    let declared: Vec<&str> = file.front.bindings.iter().map(|b| &*b.name).collect();
-    for (source, constructs) in files {
-        let text = &source.text;
-        for construct in *constructs {
-            for (i, token) in construct.tokens.iter().enumerate() {
-                if &text[token.span.clone()] != "resources" || construct.word(text, i + 1) != "." {
-                    continue;
-                }
-                let name = construct.word(text, i + 2);
-                let member = construct.word(text, i + 4);
-                let (at, message, near) = if !declared.contains(&name) {
-                    (
-                        i + 2,
-                        format!("no resource `{name}` is declared"),
-                        nearest(name, declared.iter().copied()),
-                    )
-                } else if construct.word(text, i + 3) == "."
-                    && !["found", "uri", "text"].contains(&member)
-                {
-                    (
-                        i + 4,
-                        format!("a resource has no `{member}`"),
-                        nearest(member, ["found", "uri", "text"]),
-                    )
-                } else {
-                    continue;
-                };
-                let Some(token) = construct.tokens.get(at) else {
-                    continue;
-                };
-                let hint = near.map_or_else(
-                    || "resources.<name>.found, .uri and .text".to_owned(),
-                    |near| format!("did you mean `{near}`?"),
-                );
-                problems.push(source.problem(
-                    Severity::Error,
-                    "unknown-binding",
-                    token.span.clone(),
-                    message,
-                    Some(hint),
-                ));
-            }
-        }
-    }
 }
 
 /// What the front matter says about its own names.

@@ -21,6 +21,7 @@ pub mod resource;
 pub mod scan;
 pub mod selector;
 pub mod source;
+mod variables;
 pub mod yaml;
 
 pub use argument::{Argument, Completable, Example, ResourceBinding};

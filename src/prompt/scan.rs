@@ -270,6 +270,8 @@ pub fn variables<'c>(source: &'c str, construct: &'c Construct) -> impl Iterator
     let start = match tag {
         "" => 0,
         "set" | "set_global" | "for" | "if" | "elif" | "filter" => 1,
+        // behind the component's name
+        "<" => 2,
         // these name something that is no variable
         _ => usize::MAX,
     };
@@ -296,8 +298,10 @@ pub fn variables<'c>(source: &'c str, construct: &'c Construct) -> impl Iterator
             let is_member = matches!(before, "." | "?.");
             let is_filter = before == "|" || (tag == "filter" && i == 1);
             let is_test = before == "is" || (before == "not" && before2 == "is");
-            let is_call = after == "(" || matches!(before, "<" | "</");
-            let is_keyword = after == "=" && matches!(before, "(" | ",");
+            // `<card title={x} />`, where `<` begins the construct and is no comparison
+            let is_component = i == 1 && matches!(before, "<" | "</");
+            let is_call = after == "(" || is_component;
+            let is_keyword = after == "=" && (matches!(before, "(" | ",") || text(0) == "<");
             let is_key = after == ":" && matches!(before, "{" | ",");
             (!(is_member || is_filter || is_test || is_call || is_keyword || is_key))
                 .then_some(token)

@@ -136,7 +136,7 @@ fn f2_one_bad_file_takes_nobody_down() {
         ("titel: x", "unknown-key", 2, 1),
         ("arguments: { a: b }", "wrong-type", 2, 12),
         ("arguments: [a]", "wrong-type", 2, 13),
-        ("a: 1\n...\nb: 2", "yaml-syntax", 2, 1),
+        ("a: 1\n...\nb: 2", "yaml-documents", 4, 1),
         ("title: \u{1}", "control-character", 2, 8),
     ];
     for (front, code, line, column) in bad {

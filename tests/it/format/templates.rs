@@ -828,6 +828,126 @@ fn t13_an_undeclared_variable_of_a_partial_is_told_for_each_prompt_that_lacks_it
 }
 
 #[test]
+fn what_is_bound_where_it_is_read_passes_and_renders() {
+    let check = |body: &str, partial: &str, expected: &str| {
+        let built = built(&[
+            (PATH, &with_arguments("a b", &format!("{{{{ b }}}}{body}"))),
+            ("partials/part.md", partial),
+        ]);
+        assert_eq!(
+            errors(&built),
+            Vec::<&str>::new(),
+            "{body}: {}",
+            told(&built)
+        );
+        for a in ["", "1"] {
+            let text = text(&built, &[("a", a), ("b", "-")]);
+            assert_eq!(text, format!("-{}", expected.replace('A', a)), "{body}");
+        }
+    };
+    check(
+        "{% if a %}{% set y = a %}{% else %}{% set y = a %}{% endif %}{{ y }}",
+        "",
+        "A",
+    );
+    check(
+        "{% set y = \"\" %}{% if a %}{% set y = a %}{% endif %}{{ y }}",
+        "",
+        "A",
+    );
+    check(
+        "{% if a %}{% set y = a %}{% endif %}{% if y %}{{ y }}{% endif %}",
+        "",
+        "A",
+    );
+    check(
+        "{% if a %}{% set y = a %}{% endif %}{% if b and y is defined %}{{ y }}{% endif %}",
+        "",
+        "A",
+    );
+    check(
+        "{% if a %}{% set y = a %}{% endif %}{{ y | default(value=\"\") }}",
+        "",
+        "A",
+    );
+    check(
+        "{% if a %}{% set y = a %}{% elif b %}{% set y = \"\" %}{% else %}{% set y = b %}{% endif %}{{ y }}",
+        "",
+        "A",
+    );
+    check("{% set y %}{{ a }}{% endset %}{{ y }}", "", "A");
+    check("{% set y = a %}{% include \"part.md\" %}", "{{ y }}", "A");
+    check(
+        "{% for y in [a] %}{% include \"part.md\" %}{% endfor %}",
+        "{{ y }}",
+        "A",
+    );
+    check(
+        "{% for k, v in {\"x\": a} %}{{ k }}{{ v }}{{ loop.index }}{% endfor %}",
+        "",
+        "xA1",
+    );
+    check("{{ [y for y in [a]] | first }}", "", "A");
+    check("{% if a < b %}{% endif %}{{ a }}", "", "A");
+}
+
+#[test]
+fn what_may_have_no_value_where_it_is_read_is_refused() {
+    // `«` stands where the problem must be
+    let check = |body: &str, partial: &str, code: &str| {
+        let body = format!("{{{{ a }}}}{{{{ b }}}}{body}");
+        let expected = match (body.find('«'), partial.find('«')) {
+            (Some(i), _) => format!("{PATH}:9:{} error {code}", i + 1),
+            (_, Some(i)) => format!("partials/part.md:1:{} error {code}", i + 1),
+            _ => panic!("no place in {body}"),
+        };
+        let built = built(&[
+            (PATH, &with_arguments("a b", &body.replace('«', ""))),
+            ("partials/part.md", &partial.replace('«', "")),
+        ]);
+        assert_eq!(places(&built), [expected], "{body}: {}", told(&built));
+        assert!(told(&built).contains(PATH), "{}", told(&built));
+    };
+    let set = "{% if a %}{% set y = a %}{% endif %}";
+    let unknown = "undeclared-variable";
+    let sometimes = "sometimes-set";
+    check("{{ «y }}{% set y = a %}", "", unknown);
+    check(&format!("{set}{{{{ «y }}}}"), "", sometimes);
+    check(
+        "{% if a %}{% set y = a %}{% elif b %}{% set y = b %}{% endif %}{{ «y }}",
+        "",
+        sometimes,
+    );
+    check(
+        "{% for c in a %}{% set y = c %}{% endfor %}{{ «y }}",
+        "",
+        sometimes,
+    );
+    check("{% for c in a %}{% endfor %}{{ «c }}", "", sometimes);
+    check(
+        "{% include \"part.md\" %}{{ «y }}",
+        "{% set y = 1 %}",
+        unknown,
+    );
+    check("{{ [y for y in [a]] | json }}{{ «y }}", "", unknown);
+    check(
+        &format!("{set}{{% if y or a %}}{{{{ «y }}}}{{% endif %}}"),
+        "",
+        sometimes,
+    );
+    check(
+        &format!("{set}{{% include \"part.md\" %}}"),
+        "{{ «y }}",
+        sometimes,
+    );
+    check(
+        "{% include \"part.md\" %}{% set y = a %}",
+        "{{ «y }}",
+        unknown,
+    );
+}
+
+#[test]
 fn the_engines_own_names_are_refused() {
     for body in [
         "{{ __tera_context }}",
