@@ -227,18 +227,22 @@ pub fn link(
         .iter()
         .map(|(_, uri)| uri.clone())
         .collect();
-    if let Err(error) = engine::compile(templates(
+    let compiled = engine::compile(templates(
         &source.text,
         &file.parts,
         &front.bindings,
         &closure,
-    )) {
-        for error in engine::places(&error).into_iter().take(20) {
-            let found = place(&error, source, &file.parts, &closure, &uri_spans);
-            problems.push(engine_problem(&error, found, file));
+    ));
+    let tera = match compiled {
+        Ok(tera) => tera,
+        Err(error) => {
+            for error in engine::places(&error).into_iter().take(20) {
+                let found = place(&error, source, &file.parts, &closure, &uri_spans);
+                problems.push(engine_problem(&error, found, file));
+            }
+            return None;
         }
-        return None;
-    }
+    };
     variables::check(file, &closure, problems);
     declarations(file, problems);
     lint::file(file, problems);

@@ -19,6 +19,9 @@ use super::source::Source;
 /// `elif` arms of one file: Tera's parser recurses on each (measured in Tera 2.4).
 const MAX_ELIF: usize = 256;
 
+/// Findings about the constructs of one file; fixing them shows the rest.
+const MAX_FINDINGS: usize = 100;
+
 /// A piece of the body that gives one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
@@ -260,7 +263,11 @@ fn structure(
     let mut open: Vec<&Construct> = Vec::new();
     let mut marks = marks.iter().peekable();
     let mut elif = 0usize;
+    let most = problems.len() + MAX_FINDINGS;
     for construct in constructs {
+        if problems.len() >= most {
+            return;
+        }
         while let Some(mark) = marks.next_if(|m| m.line.start < construct.span.start) {
             crossing(source, mark, open.last().copied(), problems);
         }
