@@ -3,7 +3,12 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Seconds since 1970-01-01 UTC.
-#[allow(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the clock"
+)]
 pub fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_secs())
 }

@@ -66,24 +66,54 @@ pub struct ConfigError(pub Vec<String>);
 /// Keys with what they mean.
 pub const KEYS: &[(&str, &str)] = &[
     ("listen", "address and port to listen on"),
-    ("public_url", "address that clients use, for links and allowed hosts"),
-    ("log", "what is logged: error, warn, info, debug, or directives"),
-    ("notify_body_edits", "whether an edit of a prompt's text alone is told to clients"),
+    (
+        "public_url",
+        "address that clients use, for links and allowed hosts",
+    ),
+    (
+        "log",
+        "what is logged: error, warn, info, debug, or directives",
+    ),
+    (
+        "notify_body_edits",
+        "whether an edit of a prompt's text alone is told to clients",
+    ),
     ("mcp.tools", "whether prompts are offered as tools too"),
-    ("mcp.inline_resources", "embedded resources put into text: auto, always or never"),
-    ("mcp.neutralise", "whether text that a client would execute is made inert in argument values"),
+    (
+        "mcp.inline_resources",
+        "embedded resources put into text: auto, always or never",
+    ),
+    (
+        "mcp.neutralise",
+        "whether text that a client would execute is made inert in argument values",
+    ),
     ("mcp.page_size", "entries on one page of a list"),
     ("mcp.message_bytes", "longest message of a client"),
     ("mcp.max_streams", "open streams of all clients together"),
-    ("mcp.keep_alive_seconds", "time between two comments on a silent stream"),
+    (
+        "mcp.keep_alive_seconds",
+        "time between two comments on a silent stream",
+    ),
     ("http.max_connections", "connections at a time"),
-    ("limits.prompt_file_bytes", "a prompt, partial, cuebook.toml or labels.toml"),
+    (
+        "limits.prompt_file_bytes",
+        "a prompt, partial, cuebook.toml or labels.toml",
+    ),
     ("limits.front_matter_bytes", "the front matter of a prompt"),
-    ("limits.closure_bytes", "a prompt with everything it includes"),
-    ("limits.closure_files", "files of a prompt with everything it includes"),
+    (
+        "limits.closure_bytes",
+        "a prompt with everything it includes",
+    ),
+    (
+        "limits.closure_files",
+        "files of a prompt with everything it includes",
+    ),
     ("limits.resource_file_bytes", "a resource"),
     ("limits.values_file_bytes", "a values file"),
-    ("limits.arguments_bytes", "all argument values of one request"),
+    (
+        "limits.arguments_bytes",
+        "all argument values of one request",
+    ),
     ("limits.output_bytes", "the rendered text of one prompt"),
     ("limits.arguments_count", "arguments that a prompt declares"),
 ];
@@ -110,7 +140,11 @@ impl Default for Config {
     }
 }
 
-fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display>(value: &str, least: T, most: T) -> Result<T, String> {
+fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
+    value: &str,
+    least: T,
+    most: T,
+) -> Result<T, String> {
     match value.parse::<T>() {
         Ok(n) if n >= least && n <= most => Ok(n),
         _ => Err(format!("must be a number from {least} to {most}")),
@@ -128,7 +162,9 @@ impl Config {
         let bytes = |most: usize| number::<usize>(value, 1, most);
         match key {
             "listen" => {
-                self.listen = value.parse().map_err(|_| "must be ADDRESS:PORT, like 127.0.0.1:8400".to_owned())?;
+                self.listen = value
+                    .parse()
+                    .map_err(|_| "must be ADDRESS:PORT, like 127.0.0.1:8400".to_owned())?;
             }
             "public_url" => {
                 crate::http::Allowed::new(Some(value)).map_err(|e| e.to_string())?;
@@ -226,7 +262,11 @@ impl Config {
                 problems.push(format!("--{}: {fault}", key.replace('_', "-")));
             }
         }
-        if problems.is_empty() { Ok(config) } else { Err(ConfigError(problems)) }
+        if problems.is_empty() {
+            Ok(config)
+        } else {
+            Err(ConfigError(problems))
+        }
     }
 
     fn read_file(&mut self, path: &Path, text: &str, problems: &mut Vec<String>) {
@@ -234,7 +274,9 @@ impl Config {
             Ok(table) => table,
             Err(error) => {
                 let error: toml::de::Error = error;
-                let line = error.span().map_or(1, |s| text[..s.start].matches('\n').count() + 1);
+                let line = error
+                    .span()
+                    .map_or(1, |s| text[..s.start].matches('\n').count() + 1);
                 problems.push(format!("{}:{line}: {}", path.display(), error.message()));
                 return;
             }
@@ -243,9 +285,14 @@ impl Config {
         flatten("", &toml::Value::Table(table), &mut flat);
         for (name, value) in flat {
             let Some((key, _)) = KEYS.iter().find(|(key, _)| **key == *name) else {
-                let hint = nearest(&name, KEYS.iter().map(|(k, _)| *k))
-                    .map_or_else(|| "`cuebook config show` lists the settings".into(), |n| format!("did you mean `{n}`?"));
-                problems.push(format!("{}: `{name}` is not a setting; {hint}", path.display()));
+                let hint = nearest(&name, KEYS.iter().map(|(k, _)| *k)).map_or_else(
+                    || "`cuebook config show` lists the settings".into(),
+                    |n| format!("did you mean `{n}`?"),
+                );
+                problems.push(format!(
+                    "{}: `{name}` is not a setting; {hint}",
+                    path.display()
+                ));
                 continue;
             };
             if let Err(fault) = self.set(key, &value, Origin::File) {
@@ -266,7 +313,11 @@ impl Config {
                 Origin::Flag => "flag",
             };
             let value = self.get(key);
-            let value = if value.is_empty() { "(not set)" } else { &value };
+            let value = if value.is_empty() {
+                "(not set)"
+            } else {
+                &value
+            };
             let _ = writeln!(out, "{key:width$} = {value:16} # {origin}; {meaning}");
         }
         out
@@ -297,7 +348,11 @@ fn flatten(prefix: &str, value: &toml::Value, out: &mut Vec<(String, String)>) {
     match value {
         toml::Value::Table(table) => {
             for (key, value) in table {
-                let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                let name = if prefix.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{prefix}.{key}")
+                };
                 flatten(&name, value, out);
             }
         }
@@ -318,13 +373,32 @@ mod tests {
     fn later_sources_win_and_are_shown() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.toml");
-        std::fs::write(&file, "log = \"debug\"\n[limits]\noutput_bytes = 1000\nclosure_files = 5\n").unwrap();
-        let environment = |name: &str| (name == "CUEBOOK_LIMITS_OUTPUT_BYTES").then(|| "2000".to_owned());
-        let config = Config::load(Some(&file), &environment, &[("listen", "127.0.0.1:0".into())]).unwrap();
-        assert_eq!((config.limits.output_bytes, config.limits.closure_files), (2000, 5));
+        std::fs::write(
+            &file,
+            "log = \"debug\"\n[limits]\noutput_bytes = 1000\nclosure_files = 5\n",
+        )
+        .unwrap();
+        let environment =
+            |name: &str| (name == "CUEBOOK_LIMITS_OUTPUT_BYTES").then(|| "2000".to_owned());
+        let config = Config::load(
+            Some(&file),
+            &environment,
+            &[("listen", "127.0.0.1:0".into())],
+        )
+        .unwrap();
+        assert_eq!(
+            (config.limits.output_bytes, config.limits.closure_files),
+            (2000, 5)
+        );
         let shown = config.show();
-        assert!(shown.lines().any(|l| l.starts_with("limits.output_bytes") && l.contains("2000") && l.contains("environment")));
-        assert!(shown.lines().any(|l| l.starts_with("listen") && l.contains("flag")));
+        assert!(shown.lines().any(|l| l.starts_with("limits.output_bytes")
+            && l.contains("2000")
+            && l.contains("environment")));
+        assert!(
+            shown
+                .lines()
+                .any(|l| l.starts_with("listen") && l.contains("flag"))
+        );
     }
 
     #[test]

@@ -73,17 +73,30 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         );
     }
     // bound first: a second server on the same port says so before it touches anything
-    let listener = TcpListener::bind(config.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}; choose another with --listen ADDRESS:PORT", config.listen))?;
+    let listener = TcpListener::bind(config.listen).await.with_context(|| {
+        format!(
+            "cannot listen on {}; choose another with --listen ADDRESS:PORT",
+            config.listen
+        )
+    })?;
     let address = listener.local_addr()?;
     let allowed = Arc::new(Allowed::new(config.public_url.as_deref())?);
     let limits = config.limits.clone();
     let notify_body_edits = config.notify_body_edits;
-    let opened = tokio::task::spawn_blocking(move || open(what, limits, notify_body_edits)).await??;
-    let Opened { registry, library, created, session_key, lock } = opened;
+    let opened =
+        tokio::task::spawn_blocking(move || open(what, limits, notify_body_edits)).await??;
+    let Opened {
+        registry,
+        library,
+        created,
+        session_key,
+        lock,
+    } = opened;
     let registry = Arc::new(registry);
-    let url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let url = config
+        .public_url
+        .clone()
+        .unwrap_or_else(|| format!("http://{address}"));
     let shutdown = CancellationToken::new();
     let state = AppState {
         registry: registry.clone(),
@@ -92,11 +105,23 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         url: url.as_str().into(),
         shutdown: shutdown.clone(),
     };
-    let http = HttpLimits { connections: config.max_connections, ..HttpLimits::default() };
+    let http = HttpLimits {
+        connections: config.max_connections,
+        ..HttpLimits::default()
+    };
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
     let stop = shutdown.clone();
     let serving = tokio::spawn(async move { serve(listener, router(state), &http, stop).await });
-    Ok(Running { address, url, library, created, registry, shutdown, tasks: vec![serving, watching], _lock: lock })
+    Ok(Running {
+        address,
+        url,
+        library,
+        created,
+        registry,
+        shutdown,
+        tasks: vec![serving, watching],
+        _lock: lock,
+    })
 }
 
 struct Opened {
@@ -107,13 +132,24 @@ struct Opened {
     lock: Option<File>,
 }
 
-fn open(what: Serve, limits: crate::prompt::Limits, notify_body_edits: bool) -> anyhow::Result<Opened> {
-    let settings = |remember| registry::Settings { limits, notify_body_edits, remember };
+fn open(
+    what: Serve,
+    limits: crate::prompt::Limits,
+    notify_body_edits: bool,
+) -> anyhow::Result<Opened> {
+    let settings = |remember| registry::Settings {
+        limits,
+        notify_body_edits,
+        remember,
+    };
     match what {
         Serve::Watch(root) => {
             let library = Library::find(&root)?;
             if let Library::Bare(_) = library {
-                bail!("{} is a bare repository: it has no files to watch; serve it with --data-dir", root.display());
+                bail!(
+                    "{} is a bare repository: it has no files to watch; serve it with --data-dir",
+                    root.display()
+                );
             }
             Ok(Opened {
                 registry: Registry::open(library, settings(false))?,
@@ -124,7 +160,8 @@ fn open(what: Serve, limits: crate::prompt::Limits, notify_body_edits: bool) -> 
             })
         }
         Serve::DataDir { path, starter } => {
-            std::fs::create_dir_all(&path).with_context(|| format!("cannot make the data directory {}", path.display()))?;
+            std::fs::create_dir_all(&path)
+                .with_context(|| format!("cannot make the data directory {}", path.display()))?;
             let lock = lock(&path)?;
             let library = path.join("library.git");
             let created = !library.join("HEAD").exists();
@@ -159,9 +196,14 @@ fn lock(path: &Path) -> anyhow::Result<File> {
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(std::fs::TryLockError::WouldBlock) => {
-            bail!("another cuebook serves {}; stop it, or choose another --data-dir", path.display())
+            bail!(
+                "another cuebook serves {}; stop it, or choose another --data-dir",
+                path.display()
+            )
         }
-        Err(std::fs::TryLockError::Error(error)) => Err(error).context("cannot lock the data directory"),
+        Err(std::fs::TryLockError::Error(error)) => {
+            Err(error).context("cannot lock the data directory")
+        }
     }
 }
 
@@ -174,7 +216,12 @@ fn create(library: &Path, starter: Option<Language>) -> anyhow::Result<()> {
     git::init(&temporary, true)?;
     if let Some(language) = starter {
         let files = starter::files(language);
-        git::import_commit(&temporary, &files, language.commit_message(), crate::clock::unix_seconds())?;
+        git::import_commit(
+            &temporary,
+            &files,
+            language.commit_message(),
+            crate::clock::unix_seconds(),
+        )?;
     }
     std::fs::rename(&temporary, library).context("cannot put the new library in its place")?;
     Ok(())
@@ -202,7 +249,9 @@ fn session_key(path: &Path) -> anyhow::Result<[u8; 32]> {
         use std::os::unix::fs::OpenOptionsExt as _;
         options.mode(0o600);
     }
-    let mut file = options.open(&temporary).with_context(|| format!("cannot write {}", temporary.display()))?;
+    let mut file = options
+        .open(&temporary)
+        .with_context(|| format!("cannot write {}", temporary.display()))?;
     file.write_all(&key)?;
     file.sync_all()?;
     std::fs::rename(&temporary, path)?;

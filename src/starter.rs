@@ -18,7 +18,9 @@ pub enum Language {
 impl Language {
     /// What a locale such as `ko_KR.UTF-8` asks for; English where it asks for neither.
     pub fn of_locale(locale: Option<&str>) -> Self {
-        if locale.is_some_and(|l| l == "ko" || l.starts_with("ko_") || l.starts_with("ko.") || l.starts_with("ko-")) {
+        if locale.is_some_and(|l| {
+            l == "ko" || l.starts_with("ko_") || l.starts_with("ko.") || l.starts_with("ko-")
+        }) {
             Self::Ko
         } else {
             Self::En
@@ -35,8 +37,12 @@ impl Language {
     /// The message of the first commit.
     pub fn commit_message(self) -> &'static str {
         match self {
-            Self::En => "Starter library\n\nSRE and code-review prompts to begin with: edit them, or push a library of your own.\n",
-            Self::Ko => "시작 라이브러리\n\nSRE와 코드 리뷰 프롬프트입니다. 고쳐 쓰거나 팀의 라이브러리를 push하세요.\n",
+            Self::En => {
+                "Starter library\n\nSRE and code-review prompts to begin with: edit them, or push a library of your own.\n"
+            }
+            Self::Ko => {
+                "시작 라이브러리\n\nSRE와 코드 리뷰 프롬프트입니다. 고쳐 쓰거나 팀의 라이브러리를 push하세요.\n"
+            }
         }
     }
 }
@@ -55,7 +61,10 @@ fn collect(folder: &'static Dir<'static>, root: &str, out: &mut Vec<NewFile<'sta
     for file in folder.files() {
         let path = file.path().strip_prefix(root).ok().and_then(|p| p.to_str());
         if let Some(path) = path {
-            out.push(NewFile { path, bytes: file.contents() });
+            out.push(NewFile {
+                path,
+                bytes: file.contents(),
+            });
         }
     }
     for inner in folder.dirs() {

@@ -63,7 +63,11 @@ struct Kept<T> {
 
 impl<T> Clone for Kept<T> {
     fn clone(&self) -> Self {
-        Self { id: self.id, value: self.value.clone(), problems: self.problems.clone() }
+        Self {
+            id: self.id,
+            value: self.value.clone(),
+            problems: self.problems.clone(),
+        }
     }
 }
 
@@ -81,12 +85,19 @@ fn keep<T>(
     entry: &Entry,
     read: impl FnOnce(&mut Vec<Problem>) -> io::Result<Option<T>>,
 ) -> io::Result<Kept<T>> {
-    if let Some(kept) = previous.and_then(|map| map.get(&entry.path)).filter(|kept| kept.id == entry.id) {
+    if let Some(kept) = previous
+        .and_then(|map| map.get(&entry.path))
+        .filter(|kept| kept.id == entry.id)
+    {
         return Ok(kept.clone());
     }
     let mut problems = Vec::new();
     let value = read(&mut problems)?.map(Arc::new);
-    Ok(Kept { id: entry.id, value, problems })
+    Ok(Kept {
+        id: entry.id,
+        value,
+        problems,
+    })
 }
 
 /// Which part of a library a path belongs to.
@@ -112,7 +123,10 @@ fn place(path: &str) -> Place {
     if path == "labels.toml" {
         return Place::Labels;
     }
-    if !path.contains('/') || file.starts_with('.') || (file.eq_ignore_ascii_case("readme.md") && folder != "resources") {
+    if !path.contains('/')
+        || file.starts_with('.')
+        || (file.eq_ignore_ascii_case("readme.md") && folder != "resources")
+    {
         return Place::Elsewhere;
     }
     match folder {
@@ -126,7 +140,12 @@ fn place(path: &str) -> Place {
 }
 
 /// Builds the catalog of a revision. An error means that reading failed, not that content is bad.
-pub fn build(tree: &dyn Tree, revision: Revision, limits: &Limits, previous: Option<&Catalog>) -> io::Result<Built> {
+pub fn build(
+    tree: &dyn Tree,
+    revision: Revision,
+    limits: &Limits,
+    previous: Option<&Catalog>,
+) -> io::Result<Built> {
     let old = previous.map(|c| &c.parsed);
     let mut problems = Vec::new();
     let mut entries = tree.entries()?;
@@ -164,13 +183,20 @@ pub fn build(tree: &dyn Tree, revision: Revision, limits: &Limits, previous: Opt
             }
             Place::Resource => {
                 let kept = keep(old.map(|o| &o.resources), entry, |problems| {
-                    Ok(resources::read(&entry.path, tree.read(entry)?, limits, problems))
+                    Ok(resources::read(
+                        &entry.path,
+                        tree.read(entry)?,
+                        limits,
+                        problems,
+                    ))
                 })?;
                 problems.extend(kept.problems.iter().cloned());
                 now.resources.insert(entry.path.clone(), kept);
             }
             Place::Values => {
-                let kept = keep(old.map(|o| &o.values), entry, |problems| values_file(tree, entry, limits, problems))?;
+                let kept = keep(old.map(|o| &o.values), entry, |problems| {
+                    values_file(tree, entry, limits, problems)
+                })?;
                 problems.extend(kept.problems.iter().cloned());
                 now.values.insert(entry.path.clone(), kept);
             }
@@ -185,13 +211,19 @@ pub fn build(tree: &dyn Tree, revision: Revision, limits: &Limits, previous: Opt
         }
     }
 
-    let mut files: Vec<_> = now.resources.values().filter_map(|k| k.value.clone()).collect();
+    let mut files: Vec<_> = now
+        .resources
+        .values()
+        .filter_map(|k| k.value.clone())
+        .collect();
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let index = resources::index(&files, &mut problems);
     let values: HashMap<Arc<str>, Arc<ValueIndex>> = now
         .values
         .iter()
-        .filter_map(|(path, kept)| Some((path.strip_prefix("values/")?.into(), kept.value.clone()?)))
+        .filter_map(|(path, kept)| {
+            Some((path.strip_prefix("values/")?.into(), kept.value.clone()?))
+        })
         .collect();
     let partials: Partials = now
         .partials
@@ -246,29 +278,66 @@ pub fn build(tree: &dyn Tree, revision: Revision, limits: &Limits, previous: Opt
             }
             let value = prompt.map(|prompt| {
                 let render_hash = render_hash(&catalog, &prompt);
-                Arc::new(Checked { prompt, render_hash, surroundings: surroundings.clone() })
+                Arc::new(Checked {
+                    prompt,
+                    render_hash,
+                    surroundings: surroundings.clone(),
+                })
             });
-            Kept { id: entry.id, value, problems: found }
+            Kept {
+                id: entry.id,
+                value,
+                problems: found,
+            }
         };
         problems.extend(kept.problems.iter().cloned());
-        if let Some(checked) = kept.value.as_ref().filter(|_| !clashing.contains(&entry.path)) {
+        if let Some(checked) = kept
+            .value
+            .as_ref()
+            .filter(|_| !clashing.contains(&entry.path))
+        {
             good.push(checked.clone());
         }
         now.prompts.insert(entry.path.clone(), kept);
     }
     // a fault in a partial is found again by every prompt that includes it
     let mut seen = BTreeSet::new();
-    problems.retain(|p| seen.insert((p.path.clone(), p.line, p.column, p.code, p.severity, shared_message(p))));
+    problems.retain(|p| {
+        seen.insert((
+            p.path.clone(),
+            p.line,
+            p.column,
+            p.code,
+            p.severity,
+            shared_message(p),
+        ))
+    });
 
     good.sort_by(|a, b| {
-        let parts = |p: &'_ Checked| p.prompt.folder.split('/').map(str::to_owned).collect::<Vec<_>>();
-        parts(a).cmp(&parts(b)).then_with(|| a.prompt.name.cmp(&b.prompt.name))
+        let parts = |p: &'_ Checked| {
+            p.prompt
+                .folder
+                .split('/')
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        parts(a)
+            .cmp(&parts(b))
+            .then_with(|| a.prompt.name.cmp(&b.prompt.name))
     });
     if let Some((source, labels)) = &labels {
-        library::check_labels(source, labels, good.iter().map(|c| c.prompt.name.as_str()), &mut problems);
+        library::check_labels(
+            source,
+            labels,
+            good.iter().map(|c| c.prompt.name.as_str()),
+            &mut problems,
+        );
     }
     for checked in good {
-        catalog.render_hashes.insert(checked.prompt.name.as_str().into(), checked.render_hash.clone());
+        catalog.render_hashes.insert(
+            checked.prompt.name.as_str().into(),
+            checked.render_hash.clone(),
+        );
         catalog.add_patterns(&checked.prompt);
         catalog.prompts.push(checked.prompt.clone());
     }
@@ -276,7 +345,11 @@ pub fn build(tree: &dyn Tree, revision: Revision, limits: &Limits, previous: Opt
     sort(&mut problems);
     catalog.parsed = now;
     catalog.parsed.problems.clone_from(&problems);
-    Ok(Built { catalog, problems, jobs })
+    Ok(Built {
+        catalog,
+        problems,
+        jobs,
+    })
 }
 
 /// Builds and runs the examples in this process.
@@ -288,7 +361,10 @@ pub fn build_and_run(
 ) -> io::Result<Built> {
     let mut built = build(tree, revision, limits, previous)?;
     let jobs = std::mem::take(&mut built.jobs);
-    let found: Vec<_> = jobs.iter().flat_map(|job| examples::run(job, &built.catalog)).collect();
+    let found: Vec<_> = jobs
+        .iter()
+        .flat_map(|job| examples::run(job, &built.catalog))
+        .collect();
     if !found.is_empty() {
         built.add_problems(found);
     }
@@ -298,7 +374,11 @@ pub fn build_and_run(
 impl Built {
     /// Takes findings of examples: prompts with an error among them leave the catalog.
     pub fn add_problems(&mut self, found: Vec<Problem>) {
-        let bad: BTreeSet<Arc<str>> = found.iter().filter(|p| p.is_error()).map(|p| p.path.clone()).collect();
+        let bad: BTreeSet<Arc<str>> = found
+            .iter()
+            .filter(|p| p.is_error())
+            .map(|p| p.path.clone())
+            .collect();
         let catalog = &mut self.catalog;
         catalog.prompts.retain(|p| !bad.contains(&p.path));
         catalog.index_names();
@@ -313,24 +393,35 @@ impl Built {
 
 impl Catalog {
     fn index_names(&mut self) {
-        self.by_name = self.prompts.iter().zip(0u32..).map(|(p, i)| (p.name.as_str().into(), i)).collect();
+        self.by_name = self
+            .prompts
+            .iter()
+            .zip(0u32..)
+            .map(|(p, i)| (p.name.as_str().into(), i))
+            .collect();
     }
 
     /// Values of the one variable of each `values: { resource: … }` pattern that have a resource.
     fn add_patterns(&mut self, prompt: &Prompt) {
         for argument in &prompt.arguments {
-            let Some(pattern) = argument.values.resource.as_deref() else { continue };
+            let Some(pattern) = argument.values.resource.as_deref() else {
+                continue;
+            };
             if self.patterns.contains_key(pattern) {
                 continue;
             }
-            let Ok(template) = UriTemplate::parse(pattern) else { continue };
+            let Ok(template) = UriTemplate::parse(pattern) else {
+                continue;
+            };
             let mut values: BTreeMap<String, ()> = BTreeMap::new();
             for resource in &self.resources {
-                let found = [&resource.uri, &resource.long_uri].into_iter().find_map(|uri| {
-                    let decoded = super::uri::decoded(uri);
-                    let found = template.matches(&decoded)?;
-                    found.first().map(|(_, value)| (*value).to_owned())
-                });
+                let found = [&resource.uri, &resource.long_uri]
+                    .into_iter()
+                    .find_map(|uri| {
+                        let decoded = super::uri::decoded(uri);
+                        let found = template.matches(&decoded)?;
+                        found.first().map(|(_, value)| (*value).to_owned())
+                    });
                 values.extend(found.map(|value| (value, ())));
             }
             let index = ValueIndex::plain(values.keys().map(String::as_str));
@@ -354,27 +445,56 @@ fn shared_message(problem: &Problem) -> Option<String> {
 fn accepted(entry: &Entry, problems: &mut Vec<Problem>) -> bool {
     let (code, message, hint) = match entry.kind {
         EntryKind::File => return true,
-        EntryKind::Symlink => ("symlink", "symbolic links are not followed", "put the content itself here"),
-        EntryKind::Gitlink => ("submodule", "submodules are not read", "put the files themselves here"),
-        EntryKind::BadPath => ("bad-path", "the path is not UTF-8 or has a part such as `..`", "rename the file"),
+        EntryKind::Symlink => (
+            "symlink",
+            "symbolic links are not followed",
+            "put the content itself here",
+        ),
+        EntryKind::Gitlink => (
+            "submodule",
+            "submodules are not read",
+            "put the files themselves here",
+        ),
+        EntryKind::BadPath => (
+            "bad-path",
+            "the path is not UTF-8 or has a part such as `..`",
+            "rename the file",
+        ),
     };
-    problems.push(Problem::whole(Severity::Error, code, &entry.path, message.into(), Some(hint.into())));
+    problems.push(Problem::whole(
+        Severity::Error,
+        code,
+        &entry.path,
+        message.into(),
+        Some(hint.into()),
+    ));
     false
 }
 
-fn text(tree: &dyn Tree, entry: &Entry, limits: &Limits, problems: &mut Vec<Problem>) -> io::Result<Option<Source>> {
+fn text(
+    tree: &dyn Tree,
+    entry: &Entry,
+    limits: &Limits,
+    problems: &mut Vec<Problem>,
+) -> io::Result<Option<Source>> {
     let bytes = tree.read(entry)?;
     if bytes.len() > limits.prompt_file_bytes {
         problems.push(Problem::whole(
             Severity::Error,
             "file-size",
             &entry.path,
-            format!("the file is {} bytes; at most {} are read (prompt_file_bytes)", bytes.len(), limits.prompt_file_bytes),
+            format!(
+                "the file is {} bytes; at most {} are read (prompt_file_bytes)",
+                bytes.len(),
+                limits.prompt_file_bytes
+            ),
             None,
         ));
         return Ok(None);
     }
-    Ok(Source::decode(&entry.path, &bytes).map_err(|problem| problems.push(*problem)).ok())
+    Ok(Source::decode(&entry.path, &bytes)
+        .map_err(|problem| problems.push(*problem))
+        .ok())
 }
 
 fn values_file(
@@ -389,7 +509,11 @@ fn values_file(
             Severity::Error,
             "file-size",
             &entry.path,
-            format!("the file is {} bytes; at most {} are read (values_file_bytes)", bytes.len(), limits.values_file_bytes),
+            format!(
+                "the file is {} bytes; at most {} are read (values_file_bytes)",
+                bytes.len(),
+                limits.values_file_bytes
+            ),
             None,
         ));
         return Ok(None);
@@ -408,7 +532,10 @@ fn clashes(prompts: &[&Entry], problems: &mut Vec<Problem>) -> BTreeSet<Arc<str>
     let mut by_folded: BTreeMap<String, Vec<&Arc<str>>> = BTreeMap::new();
     for entry in prompts {
         let stem = entry.path.rsplit('/').next().unwrap_or_default();
-        by_folded.entry(stem.replace('-', "_")).or_default().push(&entry.path);
+        by_folded
+            .entry(stem.replace('-', "_"))
+            .or_default()
+            .push(&entry.path);
     }
     let mut out = BTreeSet::new();
     for paths in by_folded.values().filter(|paths| paths.len() > 1) {
@@ -418,7 +545,10 @@ fn clashes(prompts: &[&Entry], problems: &mut Vec<Problem>) -> BTreeSet<Arc<str>
                 Severity::Error,
                 "duplicate-name",
                 path,
-                format!("the name is taken by {} too (`-` and `_` count as one)", others.join(", ")),
+                format!(
+                    "the name is taken by {} too (`-` and `_` count as one)",
+                    others.join(", ")
+                ),
                 Some("names are unique in the whole library; rename one of the files".into()),
             ));
             out.insert((*path).clone());
@@ -428,7 +558,11 @@ fn clashes(prompts: &[&Entry], problems: &mut Vec<Problem>) -> BTreeSet<Arc<str>
 }
 
 fn same_closure(prompt: &Prompt, partials: &Partials) -> bool {
-    prompt.partials.iter().all(|old| partials.get(&old.name).is_some_and(|new| Arc::ptr_eq(old, new)))
+    prompt.partials.iter().all(|old| {
+        partials
+            .get(&old.name)
+            .is_some_and(|new| Arc::ptr_eq(old, new))
+    })
 }
 
 /// What decides the checks of `in_library` besides resources a prompt is bound to: schemes and values files.
@@ -436,7 +570,11 @@ fn surroundings(catalog: &Catalog) -> Arc<str> {
     let mut names: Vec<&str> = catalog.values.keys().map(|k| &**k).collect();
     names.sort_unstable();
     let mut hash = Sha256::new();
-    for name in names.into_iter().chain(["\0"]).chain(catalog.scheme_hashes.keys().map(|k| &**k)) {
+    for name in names
+        .into_iter()
+        .chain(["\0"])
+        .chain(catalog.scheme_hashes.keys().map(|k| &**k))
+    {
         hash.update(name);
         hash.update([0]);
     }
@@ -464,7 +602,10 @@ fn render_hash(catalog: &Catalog, prompt: &Prompt) -> Arc<str> {
             Some(scheme) => {
                 hash.update(catalog.scheme_hashes.get(scheme).map_or("", |h| h));
             }
-            None => catalog.scheme_hashes.values().for_each(|h| hash.update(h.as_bytes())),
+            None => catalog
+                .scheme_hashes
+                .values()
+                .for_each(|h| hash.update(h.as_bytes())),
         }
     }
     hex(&hash.finalize())
@@ -475,7 +616,11 @@ fn in_library(catalog: &Catalog, file: &PromptFile, problems: &mut Vec<Problem>)
     let source = &file.source;
     let known = |scheme: &str| {
         catalog.scheme_hashes.contains_key(scheme)
-            || catalog.library.families.iter().any(|f| f.parsed.scheme() == scheme)
+            || catalog
+                .library
+                .families
+                .iter()
+                .any(|f| f.parsed.scheme() == scheme)
     };
     let schemes = || {
         let mut all: Vec<&str> = catalog.scheme_hashes.keys().map(|k| &**k).collect();
@@ -487,7 +632,10 @@ fn in_library(catalog: &Catalog, file: &PromptFile, problems: &mut Vec<Problem>)
     let scheme_hint = |scheme: &str| match nearest(scheme, schemes()) {
         Some(near) => format!("did you mean `{near}://`?"),
         None if schemes().is_empty() => format!("put files under resources/{scheme}/"),
-        None => format!("this library has {}; or put files under resources/{scheme}/", schemes().join(", ")),
+        None => format!(
+            "this library has {}; or put files under resources/{scheme}/",
+            schemes().join(", ")
+        ),
     };
     let mut error = |code, span: std::ops::Range<usize>, message: String, hint: Option<String>| {
         problems.push(source.problem(Severity::Error, code, span, message, hint));
@@ -507,7 +655,12 @@ fn in_library(catalog: &Catalog, file: &PromptFile, problems: &mut Vec<Problem>)
             && !known(scheme)
         {
             let message = format!("this library has no `{scheme}://` resources");
-            error("unknown-scheme", at.clone(), message, Some(scheme_hint(scheme)));
+            error(
+                "unknown-scheme",
+                at.clone(),
+                message,
+                Some(scheme_hint(scheme)),
+            );
             continue;
         }
         if is_template {
@@ -521,19 +674,43 @@ fn in_library(catalog: &Catalog, file: &PromptFile, problems: &mut Vec<Problem>)
                     _ => None,
                 };
                 if let Some(wanted) = wanted.filter(|w| !resource.mime_type.starts_with(w)) {
-                    let message = format!("`{}` is {}, not {wanted}…", resource.path, resource.mime_type);
-                    error("resource-type", at.clone(), message, Some("choose another `as`".into()));
+                    let message = format!(
+                        "`{}` is {}, not {wanted}…",
+                        resource.path, resource.mime_type
+                    );
+                    error(
+                        "resource-type",
+                        at.clone(),
+                        message,
+                        Some("choose another `as`".into()),
+                    );
                 } else if binding.embed == Embed::Text && resource.text().is_none() {
-                    let message = format!("`{}` is no text, so it cannot be inlined", resource.path);
-                    error("resource-type", at.clone(), message, Some("as: resource".into()));
+                    let message =
+                        format!("`{}` is no text, so it cannot be inlined", resource.path);
+                    error(
+                        "resource-type",
+                        at.clone(),
+                        message,
+                        Some("as: resource".into()),
+                    );
                 }
             }
             super::Lookup::Missing(near) => {
                 let hint = near.first().map(|near| format!("did you mean `{near}`?"));
-                error("missing-resource", at.clone(), format!("there is no resource `{}`", binding.uri), hint);
+                error(
+                    "missing-resource",
+                    at.clone(),
+                    format!("there is no resource `{}`", binding.uri),
+                    hint,
+                );
             }
             super::Lookup::Invalid(fault) => {
-                error("resource-uri", at.clone(), format!("`{}` is no resource URI: {fault}", binding.uri), None);
+                error(
+                    "resource-uri",
+                    at.clone(),
+                    format!("`{}` is no resource URI: {fault}", binding.uri),
+                    None,
+                );
             }
         }
     }
@@ -541,12 +718,16 @@ fn in_library(catalog: &Catalog, file: &PromptFile, problems: &mut Vec<Problem>)
         if let Some(name) = argument.values.file.as_deref()
             && !catalog.values.contains_key(name)
         {
-            let hint = nearest(name, catalog.values.keys().map(|k| &**k))
-                .map_or_else(|| format!("create values/{name}"), |near| format!("did you mean `{near}`?"));
+            let hint = nearest(name, catalog.values.keys().map(|k| &**k)).map_or_else(
+                || format!("create values/{name}"),
+                |near| format!("did you mean `{near}`?"),
+            );
             let message = format!("there is no values file `{name}` (values/{name})");
             error("values-file", places.values.clone(), message, Some(hint));
         }
-        let Some(pattern) = argument.values.resource.as_deref() else { continue };
+        let Some(pattern) = argument.values.resource.as_deref() else {
+            continue;
+        };
         match UriTemplate::parse(pattern) {
             Err(fault) => error(
                 "values-resource",

@@ -27,10 +27,18 @@ pub fn run(job: &ExampleJob, catalog: &Catalog) -> Vec<Problem> {
     let mut problems = Vec::new();
     let front = &job.file.front;
     for (example, places) in front.examples.iter().zip(&front.example_places) {
-        let mut error = |code, span: std::ops::Range<usize>, message: String, hint: Option<String>| {
-            problems.push(job.file.source.problem(Severity::Error, code, span, message, hint));
-        };
-        let given = example.arguments.iter().map(|(n, v)| (n.as_str(), v.as_str()));
+        let mut error =
+            |code, span: std::ops::Range<usize>, message: String, hint: Option<String>| {
+                problems.push(
+                    job.file
+                        .source
+                        .problem(Severity::Error, code, span, message, hint),
+                );
+            };
+        let given = example
+            .arguments
+            .iter()
+            .map(|(n, v)| (n.as_str(), v.as_str()));
         let rendered = match outcome(&job.prompt, given, catalog) {
             Ok(rendered) => rendered,
             Err(message) => {
@@ -46,7 +54,11 @@ pub fn run(job: &ExampleJob, catalog: &Catalog) -> Vec<Problem> {
                     "example-expect",
                     span.clone(),
                     format!("example `{}` does not contain this text", example.name),
-                    Some(format!("see what it gives: cuebook render {}{}", job.prompt.name, shell_arguments(example))),
+                    Some(format!(
+                        "see what it gives: cuebook render {}{}",
+                        job.prompt.name,
+                        shell_arguments(example)
+                    )),
                 );
             }
         }
@@ -60,7 +72,8 @@ fn outcome<'a>(
     catalog: &Catalog,
 ) -> Result<Rendered, String> {
     let limits: &Limits = &catalog.limits;
-    let bound = BoundArguments::bind(&prompt.arguments, given, limits).map_err(|e| e.to_string())?;
+    let bound =
+        BoundArguments::bind(&prompt.arguments, given, limits).map_err(|e| e.to_string())?;
     let mut resources = catalog.resolve(prompt, &bound).map_err(|e| e.to_string())?;
     "example".clone_into(&mut resources.nonce);
     render(prompt, &bound, &resources, limits).map_err(|error: RenderError| error.to_string())
@@ -83,6 +96,15 @@ fn shell_arguments(example: &crate::prompt::Example) -> String {
     example
         .arguments
         .iter()
-        .map(|(name, value)| format!(" {name}='{}'", value.replace('\'', "'\\''").chars().take(60).collect::<String>()))
+        .map(|(name, value)| {
+            format!(
+                " {name}='{}'",
+                value
+                    .replace('\'', "'\\''")
+                    .chars()
+                    .take(60)
+                    .collect::<String>()
+            )
+        })
         .collect()
 }

@@ -78,7 +78,10 @@ pub fn library(source: &Source, problems: &mut Vec<Problem>) -> Library {
             Severity::Error,
             "library-format",
             format.span(),
-            format!("format {} is not known to this release, which reads format {FORMAT}", format.get_ref()),
+            format!(
+                "format {} is not known to this release, which reads format {FORMAT}",
+                format.get_ref()
+            ),
             Some("update cuebook, or write format = 1".into()),
         ));
     }
@@ -94,15 +97,21 @@ pub fn library(source: &Source, problems: &mut Vec<Problem>) -> Library {
                 format!("`{template}` is no resource template: {fault}"),
                 Some("like \"runbook://{service}\"".into()),
             )),
-            Ok(_) if families.iter().any(|f| f.template == *template) => problems.push(source.problem(
-                Severity::Error,
-                "resource-template",
-                span,
-                format!("`{template}` is declared twice"),
-                None,
-            )),
+            Ok(_) if families.iter().any(|f| f.template == *template) => {
+                problems.push(source.problem(
+                    Severity::Error,
+                    "resource-template",
+                    span,
+                    format!("`{template}` is declared twice"),
+                    None,
+                ))
+            }
             Ok(parsed) => families.push(ResourceFamily {
-                name: format!("{}-{}", parsed.scheme(), parsed.variables().collect::<Vec<_>>().join("-")),
+                name: format!(
+                    "{}-{}",
+                    parsed.scheme(),
+                    parsed.variables().collect::<Vec<_>>().join("-")
+                ),
                 template: template.clone(),
                 title: entry.title,
                 description: entry.description,
@@ -111,7 +120,11 @@ pub fn library(source: &Source, problems: &mut Vec<Problem>) -> Library {
             }),
         }
     }
-    Library { title: file.title, instructions: file.instructions, families }
+    Library {
+        title: file.title,
+        instructions: file.instructions,
+        families,
+    }
 }
 
 /// Labels by name, each a version by prompt name, with the place of each entry.
@@ -120,13 +133,14 @@ pub type Labels = BTreeMap<String, BTreeMap<String, (u64, Range<usize>)>>;
 /// Reads `labels.toml`: `[production]`, then `incident-triage = "v12"`.
 pub fn labels(source: &Source, problems: &mut Vec<Problem>) -> Labels {
     let mut out = Labels::new();
-    let file: BTreeMap<Spanned<String>, BTreeMap<String, Spanned<String>>> = match toml::from_str(&source.text) {
-        Ok(file) => file,
-        Err(error) => {
-            problems.push(toml_problem(source, &error));
-            return out;
-        }
-    };
+    let file: BTreeMap<Spanned<String>, BTreeMap<String, Spanned<String>>> =
+        match toml::from_str(&source.text) {
+            Ok(file) => file,
+            Err(error) => {
+                problems.push(toml_problem(source, &error));
+                return out;
+            }
+        };
     for (label, entries) in file {
         if !is_label(label.get_ref()) {
             problems.push(source.problem(
@@ -148,7 +162,10 @@ pub fn labels(source: &Source, problems: &mut Vec<Problem>) -> Labels {
                     Severity::Error,
                     "label-version",
                     version.span(),
-                    format!("`{}` is not a version", version.get_ref().chars().take(40).collect::<String>()),
+                    format!(
+                        "`{}` is not a version",
+                        version.get_ref().chars().take(40).collect::<String>()
+                    ),
                     Some("versions are written \"v12\"".into()),
                 )),
             }
@@ -168,8 +185,10 @@ pub fn check_labels<'a>(
     for (label, entries) in labels {
         for (prompt, (_, span)) in entries {
             if !names.clone().any(|name| name == prompt) {
-                let hint = nearest(prompt, names.clone())
-                    .map_or_else(|| "remove the line".to_owned(), |near| format!("did you mean `{near}`?"));
+                let hint = nearest(prompt, names.clone()).map_or_else(
+                    || "remove the line".to_owned(),
+                    |near| format!("did you mean `{near}`?"),
+                );
                 problems.push(source.problem(
                     Severity::Error,
                     "label-prompt",
@@ -183,7 +202,12 @@ pub fn check_labels<'a>(
 }
 
 fn toml_problem(source: &Source, error: &toml::de::Error) -> Problem {
-    let message = error.message().lines().next().unwrap_or_default().to_owned();
+    let message = error
+        .message()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned();
     source.problem(
         Severity::Error,
         "toml",
@@ -200,13 +224,20 @@ mod tests {
     fn check(text: &str) -> (Library, Vec<String>) {
         let mut problems = Vec::new();
         let library = library(&Source::new(&"cuebook.toml".into(), text), &mut problems);
-        (library, problems.iter().map(|p| format!("{}:{} {}", p.line, p.column, p.code)).collect())
+        (
+            library,
+            problems
+                .iter()
+                .map(|p| format!("{}:{} {}", p.line, p.column, p.code))
+                .collect(),
+        )
     }
 
     #[test]
     fn a_library() {
-        let (library, problems) =
-            check("format = 1\ntitle = \"T\"\n[[resource]]\ntemplate = \"runbook://{service}\"\ntitle = \"R\"\n");
+        let (library, problems) = check(
+            "format = 1\ntitle = \"T\"\n[[resource]]\ntemplate = \"runbook://{service}\"\ntitle = \"R\"\n",
+        );
         assert_eq!(problems, Vec::<String>::new());
         assert_eq!(library.families[0].name, "runbook-service");
     }
@@ -216,18 +247,26 @@ mod tests {
         assert_eq!(check("format = 2").1, ["1:10 library-format"]);
         assert_eq!(check("titel = \"x\"").1, ["1:1 toml"]);
         assert_eq!(check("title = 1").1, ["1:9 toml"]);
-        assert_eq!(check("[[resource]]\ntemplate = \"x\"\n").1, ["2:12 resource-template"]);
+        assert_eq!(
+            check("[[resource]]\ntemplate = \"x\"\n").1,
+            ["2:12 resource-template"]
+        );
     }
 
     #[test]
     fn labels_are_checked() {
-        let source =
-            Source::new(&"labels.toml".into(), "[production]\na = \"v12\"\nb = \"12\"\nc = \"v1\"\n[v3]\na = \"v1\"\n");
+        let source = Source::new(
+            &"labels.toml".into(),
+            "[production]\na = \"v12\"\nb = \"12\"\nc = \"v1\"\n[v3]\na = \"v1\"\n",
+        );
         let mut problems = Vec::new();
         let labels = labels(&source, &mut problems);
         check_labels(&source, &labels, ["a"].into_iter(), &mut problems);
         let mut codes: Vec<_> = problems.iter().map(|p| (p.line, p.code)).collect();
         codes.sort_unstable();
-        assert_eq!(codes, [(3, "label-version"), (4, "label-prompt"), (5, "label-name")]);
+        assert_eq!(
+            codes,
+            [(3, "label-version"), (4, "label-prompt"), (5, "label-name")]
+        );
     }
 }

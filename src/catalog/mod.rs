@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use crate::prompt::problem::nearest_all;
 use crate::prompt::render::{ResolvedResource, render_uri};
-use crate::prompt::{BoundArguments, Limits, Problem, Prompt, RenderError, ResolvedResources, Resource};
+use crate::prompt::{
+    BoundArguments, Limits, Problem, Prompt, RenderError, ResolvedResources, Resource,
+};
 
 use build::Parsed;
 pub use build::{Built, build};
@@ -83,7 +85,11 @@ pub enum ResolveError {
 }
 
 fn nearby(near: &[String]) -> String {
-    if near.is_empty() { String::new() } else { format!("; near it: {}", near.join(", ")) }
+    if near.is_empty() {
+        String::new()
+    } else {
+        format!("; near it: {}", near.join(", "))
+    }
 }
 
 /// The index of one revision.
@@ -126,11 +132,16 @@ impl Catalog {
 
     /// All prompts sorted by folder and name; or those of a folder and the folders below it.
     pub fn list(&self, folder: Option<&str>) -> &[Arc<Prompt>] {
-        let Some(folder) = folder.filter(|f| !f.is_empty()) else { return &self.prompts };
+        let Some(folder) = folder.filter(|f| !f.is_empty()) else {
+            return &self.prompts;
+        };
         // `a`, then everything that begins with `a/`: both ranges are one, for `/` sorts before the name characters
         // that may follow a folder's name only when compared by parts
         let from = self.prompts.partition_point(|p| before(&p.folder, folder));
-        let count = self.prompts[from..].iter().take_while(|p| within(&p.folder, folder)).count();
+        let count = self.prompts[from..]
+            .iter()
+            .take_while(|p| within(&p.folder, folder))
+            .count();
         &self.prompts[from..from + count]
     }
 
@@ -141,7 +152,9 @@ impl Catalog {
 
     /// A prompt by its exact name.
     pub fn prompt(&self, name: &str) -> Option<&Arc<Prompt>> {
-        self.by_name.get(name).and_then(|i| self.prompts.get(*i as usize))
+        self.by_name
+            .get(name)
+            .and_then(|i| self.prompts.get(*i as usize))
     }
 
     /// Up to three names near one that is unknown; none when nothing is near.
@@ -159,7 +172,11 @@ impl Catalog {
             .filter_map(|prompt| Some((score(prompt, &words)?, prompt)))
             .collect();
         found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.name.cmp(&b.1.name)));
-        found.into_iter().take(limit).map(|(_, prompt)| prompt).collect()
+        found
+            .into_iter()
+            .take(limit)
+            .map(|(_, prompt)| prompt)
+            .collect()
     }
 
     /// Values for an argument being typed, narrowed by the other arguments; nothing for an unknown argument.
@@ -177,22 +194,40 @@ impl Catalog {
         let folded = fold_query(typed);
         let mut indexes = Vec::new();
         if !sources.list.is_empty() {
-            indexes.push(Arc::new(ValueIndex::plain(sources.list.iter().map(String::as_str))));
+            indexes.push(Arc::new(ValueIndex::plain(
+                sources.list.iter().map(String::as_str),
+            )));
         }
         let file = sources.file.as_deref().and_then(|f| self.values.get(f));
         indexes.extend(file.cloned());
-        indexes.extend(sources.resource.as_deref().and_then(|p| self.patterns.get(p)).cloned());
+        indexes.extend(
+            sources
+                .resource
+                .as_deref()
+                .and_then(|p| self.patterns.get(p))
+                .cloned(),
+        );
         let wanted = sources
             .where_argument
             .as_deref()
             .and_then(|other| {
                 let given = context.get(other).filter(|v| !v.is_empty());
-                let default = || prompt.arguments.iter().find(|a| &*a.name == other)?.default.as_ref();
+                let default = || {
+                    prompt
+                        .arguments
+                        .iter()
+                        .find(|a| &*a.name == other)?
+                        .default
+                        .as_ref()
+                };
                 given.or_else(default)
             })
             .map(|value| fold(value));
         complete(&indexes, &folded, |candidate| match &wanted {
-            Some(wanted) => candidate.key.as_deref().is_none_or(|key| fold(key) == *wanted),
+            Some(wanted) => candidate
+                .key
+                .as_deref()
+                .is_none_or(|key| fold(key) == *wanted),
             None => true,
         })
     }
@@ -205,17 +240,27 @@ impl Catalog {
         typed: &str,
         context: &BTreeMap<String, String>,
     ) -> Completion {
-        let Some(family) = self.library.families.iter().find(|f| f.template == template) else {
+        let Some(family) = self
+            .library
+            .families
+            .iter()
+            .find(|f| f.template == template)
+        else {
             return Completion::default();
         };
         let mut values: Vec<String> = Vec::new();
         for resource in &self.resources {
             for uri in [&resource.uri, &resource.long_uri] {
                 let decoded = uri::decoded(uri);
-                let Some(found) = family.parsed.matches(&decoded) else { continue };
-                let fits = found
-                    .iter()
-                    .all(|(name, value)| *name == variable || context.get(*name).is_none_or(|c| c.is_empty() || c == value));
+                let Some(found) = family.parsed.matches(&decoded) else {
+                    continue;
+                };
+                let fits = found.iter().all(|(name, value)| {
+                    *name == variable
+                        || context
+                            .get(*name)
+                            .is_none_or(|c| c.is_empty() || c == value)
+                });
                 if fits && let Some((_, value)) = found.iter().find(|(name, _)| *name == variable) {
                     values.push((*value).to_owned());
                 }
@@ -239,10 +284,17 @@ impl Catalog {
             Ok(key) => key,
             Err(fault) => return Lookup::Invalid(fault.into()),
         };
-        match self.by_uri.get(&*key).and_then(|i| self.resources.get(*i as usize)) {
+        match self
+            .by_uri
+            .get(&*key)
+            .and_then(|i| self.resources.get(*i as usize))
+        {
             Some(resource) => Lookup::Found(resource.clone()),
             None => Lookup::Missing(
-                nearest_all(&key, self.resources.iter().map(|r| &*r.uri), 3).into_iter().map(Into::into).collect(),
+                nearest_all(&key, self.resources.iter().map(|r| &*r.uri), 3)
+                    .into_iter()
+                    .map(Into::into)
+                    .collect(),
             ),
         }
     }
@@ -253,11 +305,19 @@ impl Catalog {
     }
 
     /// Resolves a prompt's bindings for bound arguments; the nonce is left empty for the caller to set.
-    pub fn resolve(&self, prompt: &Prompt, bound: &BoundArguments) -> Result<ResolvedResources, ResolveError> {
+    pub fn resolve(
+        &self,
+        prompt: &Prompt,
+        bound: &BoundArguments,
+    ) -> Result<ResolvedResources, ResolveError> {
         let mut out = ResolvedResources::default();
         for (i, binding) in prompt.bindings.iter().enumerate() {
             let uri = render_uri(prompt, i, bound, &self.limits)?;
-            let lookup = if uri.is_empty() { Lookup::Missing(Vec::new()) } else { self.resource(&uri) };
+            let lookup = if uri.is_empty() {
+                Lookup::Missing(Vec::new())
+            } else {
+                self.resource(&uri)
+            };
             let resource = match lookup {
                 Lookup::Found(resource) => Some(resource),
                 Lookup::Missing(_) | Lookup::Invalid(_) if !binding.required => None,
@@ -268,7 +328,11 @@ impl Catalog {
                     });
                 }
                 Lookup::Missing(near) => {
-                    return Err(ResolveError::MissingResource { binding: binding.name.to_string(), uri, near });
+                    return Err(ResolveError::MissingResource {
+                        binding: binding.name.to_string(),
+                        uri,
+                        near,
+                    });
                 }
                 Lookup::Invalid(_) => {
                     return Err(ResolveError::MissingResource {
@@ -285,7 +349,10 @@ impl Catalog {
 
     /// A hash over everything that decides how a prompt renders: its closure and the resources its bindings can reach.
     pub fn render_hash(&self, prompt: &Prompt) -> Arc<str> {
-        self.render_hashes.get(prompt.name.as_str()).cloned().unwrap_or_else(|| prompt.closure_hash.clone())
+        self.render_hashes
+            .get(prompt.name.as_str())
+            .cloned()
+            .unwrap_or_else(|| prompt.closure_hash.clone())
     }
 
     /// Warnings and, for a revision that is served in part, errors found when it was built.
@@ -305,7 +372,9 @@ fn before(folder: &str, other: &str) -> bool {
 }
 
 fn within(folder: &str, other: &str) -> bool {
-    folder.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    folder
+        .strip_prefix(other)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// How well a prompt fits words: name before title before the rest; `None` when one of them is nowhere.

@@ -24,9 +24,20 @@ pub(super) struct ResourceFile {
 }
 
 /// Reads one file under `resources/`.
-pub(super) fn read(path: &Arc<str>, bytes: Vec<u8>, limits: &Limits, problems: &mut Vec<Problem>) -> Option<ResourceFile> {
+pub(super) fn read(
+    path: &Arc<str>,
+    bytes: Vec<u8>,
+    limits: &Limits,
+    problems: &mut Vec<Problem>,
+) -> Option<ResourceFile> {
     let mut error = |code, message: String, hint: Option<&str>| {
-        problems.push(Problem::whole(Severity::Error, code, path, message, hint.map(Into::into)));
+        problems.push(Problem::whole(
+            Severity::Error,
+            code,
+            path,
+            message,
+            hint.map(Into::into),
+        ));
     };
     let below = path.strip_prefix("resources/")?;
     let Some((scheme, inner)) = below.split_once('/') else {
@@ -38,11 +49,19 @@ pub(super) fn read(path: &Arc<str>, bytes: Vec<u8>, limits: &Limits, problems: &
         return None;
     };
     if let Some(fault) = uri::scheme_fault(scheme) {
-        error("resource-scheme", format!("`{scheme}` cannot be a scheme: {fault}"), Some("rename the folder"));
+        error(
+            "resource-scheme",
+            format!("`{scheme}` cannot be a scheme: {fault}"),
+            Some("rename the folder"),
+        );
         return None;
     }
     if let Err(fault) = uri::path_key(scheme, inner) {
-        error("resource-name", format!("`{inner}` cannot be a resource: {fault}"), Some("rename the file"));
+        error(
+            "resource-name",
+            format!("`{inner}` cannot be a resource: {fault}"),
+            Some("rename the file"),
+        );
         return None;
     }
     if bytes.starts_with(b"version https://git-lfs.github.com/spec/") {
@@ -56,7 +75,11 @@ pub(super) fn read(path: &Arc<str>, bytes: Vec<u8>, limits: &Limits, problems: &
     if bytes.len() > limits.resource_file_bytes {
         error(
             "file-size",
-            format!("the file is {} bytes; at most {} are served (resource_file_bytes)", bytes.len(), limits.resource_file_bytes),
+            format!(
+                "the file is {} bytes; at most {} are served (resource_file_bytes)",
+                bytes.len(),
+                limits.resource_file_bytes
+            ),
             None,
         );
         return None;
@@ -74,20 +97,32 @@ pub(super) fn read(path: &Arc<str>, bytes: Vec<u8>, limits: &Limits, problems: &
         ResourceBody::Blob(_) if is_textual(&mime_type) => "application/octet-stream".into(),
         _ => mime_type,
     };
-    Some(ResourceFile { path: path.clone(), scheme: scheme.into(), inner: inner.to_owned(), body, mime_type, sha256 })
+    Some(ResourceFile {
+        path: path.clone(),
+        scheme: scheme.into(),
+        inner: inner.to_owned(),
+        body,
+        mime_type,
+        sha256,
+    })
 }
 
 /// MIME type by extension; files without one are plain text.
 fn mime_type(path: &str) -> Arc<str> {
     let file = path.rsplit('/').next().unwrap_or(path);
-    let Some((_, extension)) = file.rsplit_once('.') else { return "text/plain".into() };
+    let Some((_, extension)) = file.rsplit_once('.') else {
+        return "text/plain".into();
+    };
     // types that mime_guess names otherwise than clients expect them
     match extension.to_ascii_lowercase().as_str() {
         "md" | "markdown" => "text/markdown".into(),
         "yaml" | "yml" => "application/yaml".into(),
         "toml" => "application/toml".into(),
         "ts" | "tsx" => "text/x-typescript".into(),
-        other => mime_guess::from_ext(other).first_raw().unwrap_or("text/plain").into(),
+        other => mime_guess::from_ext(other)
+            .first_raw()
+            .unwrap_or("text/plain")
+            .into(),
     }
 }
 
@@ -136,8 +171,15 @@ pub(super) fn index(files: &[Arc<ResourceFile>], problems: &mut Vec<Problem>) ->
     }
     let short_of = |inner: &str| {
         let (folder, file) = inner.rsplit_once('/').map_or(("", inner), |(f, n)| (f, n));
-        let stem = file.rsplit_once('.').map(|(stem, _)| stem).filter(|s| !s.is_empty())?;
-        Some(if folder.is_empty() { stem.to_owned() } else { format!("{folder}/{stem}") })
+        let stem = file
+            .rsplit_once('.')
+            .map(|(stem, _)| stem)
+            .filter(|s| !s.is_empty())?;
+        Some(if folder.is_empty() {
+            stem.to_owned()
+        } else {
+            format!("{folder}/{stem}")
+        })
     };
     let mut short_count: HashMap<String, usize> = HashMap::new();
     for file in files {
@@ -185,8 +227,15 @@ pub(super) fn index(files: &[Arc<ResourceFile>], problems: &mut Vec<Problem>) ->
         }
         resources.push(resource);
     }
-    let scheme_hashes = hashes.into_iter().map(|(scheme, hash)| (scheme, hex(&hash.finalize()))).collect();
-    Index { resources, by_uri, scheme_hashes }
+    let scheme_hashes = hashes
+        .into_iter()
+        .map(|(scheme, hash)| (scheme, hex(&hash.finalize())))
+        .collect();
+    Index {
+        resources,
+        by_uri,
+        scheme_hashes,
+    }
 }
 
 #[cfg(test)]
@@ -197,30 +246,54 @@ mod tests {
         let mut problems = Vec::new();
         let files: Vec<_> = paths
             .iter()
-            .filter_map(|p| read(&(*p).into(), b"x".to_vec(), &Limits::default(), &mut problems).map(Arc::new))
+            .filter_map(|p| {
+                read(
+                    &(*p).into(),
+                    b"x".to_vec(),
+                    &Limits::default(),
+                    &mut problems,
+                )
+                .map(Arc::new)
+            })
             .collect();
         let index = index(&files, &mut problems);
-        (index.resources.iter().map(|r| r.uri.to_string()).collect(), problems.iter().map(|p| p.code).collect())
+        (
+            index.resources.iter().map(|r| r.uri.to_string()).collect(),
+            problems.iter().map(|p| p.code).collect(),
+        )
     }
 
     #[test]
     fn the_last_extension_is_dropped_where_that_stays_unique() {
         assert_eq!(
             uris(&[
-                "resources/runbook/payments.md", "resources/runbook/a.md", "resources/runbook/a.txt", "resources/runbook/b",
-                "resources/runbook/b.md", "resources/runbook/v1.2.md", "resources/runbook/결제.md",
+                "resources/runbook/payments.md",
+                "resources/runbook/a.md",
+                "resources/runbook/a.txt",
+                "resources/runbook/b",
+                "resources/runbook/b.md",
+                "resources/runbook/v1.2.md",
+                "resources/runbook/결제.md",
             ])
             .0,
             [
-                "runbook://%EA%B2%B0%EC%A0%9C", "runbook://a.md", "runbook://a.txt", "runbook://b", "runbook://b.md",
-                "runbook://payments", "runbook://v1.2",
+                "runbook://%EA%B2%B0%EC%A0%9C",
+                "runbook://a.md",
+                "runbook://a.txt",
+                "runbook://b",
+                "runbook://b.md",
+                "runbook://payments",
+                "runbook://v1.2",
             ]
         );
     }
 
     #[test]
     fn clashes_and_bad_places() {
-        assert_eq!(uris(&["resources/runbook/A.md", "resources/runbook/a.md"]).1, ["resource-clash"]);
+        assert_eq!(
+            uris(&["resources/runbook/A.md", "resources/runbook/a.md"]).1,
+            ["resource-clash"]
+        );
         assert_eq!(uris(&["resources/x.md"]).1, ["resource-place"]);
         assert_eq!(uris(&["resources/file/x.md"]).1, ["resource-scheme"]);
         assert_eq!(uris(&["resources/Run/x.md"]).1, ["resource-scheme"]);
@@ -230,8 +303,13 @@ mod tests {
     #[test]
     fn types_by_extension() {
         for (path, expected) in [
-            ("a.md", "text/markdown"), ("a.json", "application/json"), ("a.png", "image/png"), ("a", "text/plain"),
-            ("a.yml", "application/yaml"), ("a.unknownext", "text/plain"), ("a.mp3", "audio/mpeg"),
+            ("a.md", "text/markdown"),
+            ("a.json", "application/json"),
+            ("a.png", "image/png"),
+            ("a", "text/plain"),
+            ("a.yml", "application/yaml"),
+            ("a.unknownext", "text/plain"),
+            ("a.mp3", "audio/mpeg"),
         ] {
             assert_eq!(&*mime_type(path), expected, "{path}");
         }

@@ -64,7 +64,12 @@ impl Tree for MemoryTree {
             .map(|(path, bytes)| {
                 let mut id = [0; 20];
                 id.copy_from_slice(&Sha256::digest(bytes)[..20]);
-                Entry { path: path.clone(), id, kind: EntryKind::File, size: Some(bytes.len() as u64) }
+                Entry {
+                    path: path.clone(),
+                    id,
+                    kind: EntryKind::File,
+                    size: Some(bytes.len() as u64),
+                }
             })
             .collect())
     }

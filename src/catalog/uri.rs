@@ -10,7 +10,18 @@ use unicode_normalization::UnicodeNormalization;
 const MAX_URI: usize = 2048;
 
 /// Schemes that clients follow by themselves, so a library cannot own them.
-const FOREIGN_SCHEMES: &[&str] = &["http", "https", "file", "data", "javascript", "ftp", "ws", "wss", "blob", "about"];
+const FOREIGN_SCHEMES: &[&str] = &[
+    "http",
+    "https",
+    "file",
+    "data",
+    "javascript",
+    "ftp",
+    "ws",
+    "wss",
+    "blob",
+    "about",
+];
 
 /// Why a word cannot be a scheme of a library, if it cannot.
 pub fn scheme_fault(scheme: &str) -> Option<&'static str> {
@@ -19,9 +30,13 @@ pub fn scheme_fault(scheme: &str) -> Option<&'static str> {
         || !bytes.next().is_some_and(|b| b.is_ascii_lowercase())
         || !bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+.-".contains(&b))
     {
-        return Some("a scheme is a lower-case letter, then letters, digits, `+`, `.` or `-` (RFC 3986)");
+        return Some(
+            "a scheme is a lower-case letter, then letters, digits, `+`, `.` or `-` (RFC 3986)",
+        );
     }
-    FOREIGN_SCHEMES.contains(&scheme).then_some("clients follow this scheme by themselves")
+    FOREIGN_SCHEMES
+        .contains(&scheme)
+        .then_some("clients follow this scheme by themselves")
 }
 
 /// The URI of a path below `resources/<scheme>/`, percent-encoded.
@@ -42,12 +57,16 @@ pub fn key(uri: &str) -> Result<String, &'static str> {
     if uri.len() > MAX_URI {
         return Err("it is longer than 2048 bytes");
     }
-    let (scheme, path) = uri.split_once("://").ok_or("a resource URI is scheme://path")?;
+    let (scheme, path) = uri
+        .split_once("://")
+        .ok_or("a resource URI is scheme://path")?;
     let scheme = scheme.to_ascii_lowercase();
     if scheme_fault(&scheme).is_some() {
         return Err("no library can have this scheme");
     }
-    let decoded = percent_decode_str(path).decode_utf8().map_err(|_| "its percent-encoding is not UTF-8")?;
+    let decoded = percent_decode_str(path)
+        .decode_utf8()
+        .map_err(|_| "its percent-encoding is not UTF-8")?;
     path_key(&scheme, &decoded)
 }
 
@@ -106,7 +125,9 @@ impl UriTemplate {
             }
             let (name, after) = after.split_once('}').ok_or("a `{` without its `}`")?;
             if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-                return Err(format!("`{{{name}}}` is no variable: letters, digits and `_` (RFC 6570 level 1)"));
+                return Err(format!(
+                    "`{{{name}}}` is no variable: letters, digits and `_` (RFC 6570 level 1)"
+                ));
             }
             if !literal.is_empty() {
                 pieces.push(Piece::Literal(literal.into()));
@@ -171,7 +192,9 @@ impl UriTemplate {
 
 /// A URI decoded for matching templates; the text itself where it cannot be decoded.
 pub fn decoded(uri: &str) -> String {
-    percent_decode_str(uri).decode_utf8().map_or_else(|_| uri.to_owned(), |text| text.nfc().collect())
+    percent_decode_str(uri)
+        .decode_utf8()
+        .map_or_else(|_| uri.to_owned(), |text| text.nfc().collect())
 }
 
 #[cfg(test)]
@@ -182,7 +205,11 @@ mod tests {
     fn the_same_resource_by_every_spelling() {
         let expected = key("runbook://결제/a b").unwrap();
         let nfd: String = "결제".nfd().collect();
-        for spelling in [encode("runbook", "결제/a b"), format!("runbook://{nfd}/a%20b"), "RUNBOOK://결제/a b".into()] {
+        for spelling in [
+            encode("runbook", "결제/a b"),
+            format!("runbook://{nfd}/a%20b"),
+            "RUNBOOK://결제/a b".into(),
+        ] {
             assert_eq!(key(&spelling).as_ref(), Ok(&expected), "{spelling}");
         }
         assert_eq!(key("runbook://Payments"), key("runbook://payments"));
@@ -192,9 +219,22 @@ mod tests {
     #[test]
     fn nothing_leaves_its_scheme() {
         for bad in [
-            "runbook://../secret", "runbook://a/../../b", "runbook://%2e%2e/b", "runbook://a%2f..%2fb", "runbook:///etc/passwd",
-            "runbook://a\0b", "runbook://a%00b", "runbook://", "runbook:a", "a", "file:///etc/passwd", "runbook://a\\..\\b",
-            "runbook://%ff", "runbook://a//b", "runbook://./a", "http://x/y",
+            "runbook://../secret",
+            "runbook://a/../../b",
+            "runbook://%2e%2e/b",
+            "runbook://a%2f..%2fb",
+            "runbook:///etc/passwd",
+            "runbook://a\0b",
+            "runbook://a%00b",
+            "runbook://",
+            "runbook:a",
+            "a",
+            "file:///etc/passwd",
+            "runbook://a\\..\\b",
+            "runbook://%ff",
+            "runbook://a//b",
+            "runbook://./a",
+            "http://x/y",
         ] {
             assert!(key(bad).is_err(), "{bad}");
         }
@@ -206,12 +246,26 @@ mod tests {
     #[test]
     fn templates() {
         let t = UriTemplate::parse("test://template/{id}/data").unwrap();
-        assert_eq!(t.matches("test://template/123/data"), Some(vec![("id", "123")]));
+        assert_eq!(
+            t.matches("test://template/123/data"),
+            Some(vec![("id", "123")])
+        );
         assert_eq!(t.matches("test://template/1/2/data"), None);
         assert_eq!(t.matches("test://template//data"), None);
         let t = UriTemplate::parse("runbook://{service}").unwrap();
-        assert_eq!((t.scheme(), t.matches("runbook://결제")), ("runbook", Some(vec![("service", "결제")])));
-        for bad in ["runbook://x", "runbook://{a", "runbook://a}", "runbook://{a}{b}", "runbook://{+a}", "{a}", "http://{a}"] {
+        assert_eq!(
+            (t.scheme(), t.matches("runbook://결제")),
+            ("runbook", Some(vec![("service", "결제")]))
+        );
+        for bad in [
+            "runbook://x",
+            "runbook://{a",
+            "runbook://a}",
+            "runbook://{a}{b}",
+            "runbook://{+a}",
+            "{a}",
+            "http://{a}",
+        ] {
             assert!(UriTemplate::parse(bad).is_err(), "{bad}");
         }
     }

@@ -44,7 +44,14 @@ impl ValueIndex {
     /// Plain values without descriptions.
     pub fn plain<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
         Self::new(
-            values.into_iter().map(|v| Candidate { value: v.into(), description: None, key: None }).collect(),
+            values
+                .into_iter()
+                .map(|v| Candidate {
+                    value: v.into(),
+                    description: None,
+                    key: None,
+                })
+                .collect(),
         )
     }
 
@@ -79,7 +86,11 @@ pub struct Completion {
 }
 
 /// Merges what several indexes have for a folded prefix; a value that occurs twice is given once.
-pub fn complete(indexes: &[Arc<ValueIndex>], folded: &str, accept: impl Fn(&Candidate) -> bool) -> Completion {
+pub fn complete(
+    indexes: &[Arc<ValueIndex>],
+    folded: &str,
+    accept: impl Fn(&Candidate) -> bool,
+) -> Completion {
     let mut out = Completion::default();
     let mut seen = std::collections::HashSet::new();
     for index in indexes {
@@ -112,9 +123,15 @@ pub fn parse(source: &Source, problems: &mut Vec<Problem>) -> Vec<Candidate> {
         let description = fields.next().map(str::trim).filter(|f| !f.is_empty());
         let key = fields.next().map(str::trim).filter(|f| !f.is_empty());
         let (message, hint) = if value.is_empty() {
-            ("a line begins with its value, here there is none", "value, TAB, description, TAB, key")
+            (
+                "a line begins with its value, here there is none",
+                "value, TAB, description, TAB, key",
+            )
         } else if fields.next().is_some() {
-            ("a line has at most three fields: value, description, key", "remove the other TABs")
+            (
+                "a line has at most three fields: value, description, key",
+                "remove the other TABs",
+            )
         } else if line.chars().any(|c| c.is_control() && c != '\t') {
             ("a value cannot hold a control character", "remove it")
         } else {
@@ -125,7 +142,13 @@ pub fn parse(source: &Source, problems: &mut Vec<Problem>) -> Vec<Candidate> {
             });
             continue;
         };
-        problems.push(source.problem(Severity::Error, "values-line", span, message.into(), Some(hint.into())));
+        problems.push(source.problem(
+            Severity::Error,
+            "values-line",
+            span,
+            message.into(),
+            Some(hint.into()),
+        ));
         if problems.len() > 1000 {
             break;
         }
@@ -148,7 +171,8 @@ mod tests {
     #[test]
     fn prefixes_in_any_case_and_form_in_the_authors_order() {
         let index = index("Payments\tmoney\npayroll\n결제\n결산\ncheckout\n");
-        let complete = |typed: &str| super::complete(&[index.clone()], &fold(typed), |_| true).values;
+        let complete =
+            |typed: &str| super::complete(&[index.clone()], &fold(typed), |_| true).values;
         assert_eq!(complete("PAY"), ["Payments", "payroll"]);
         assert_eq!(complete("결"), ["결제", "결산"]);
         assert_eq!(complete("ㄱ"), Vec::<String>::new());
@@ -158,7 +182,9 @@ mod tests {
     #[test]
     fn narrowed_and_counted() {
         let index = index("a\t\tkr\nb\t\tus\nc\t\tkr\n");
-        let c = super::complete(&[index.clone(), index], "", |c| c.key.as_deref() == Some("kr"));
+        let c = super::complete(&[index.clone(), index], "", |c| {
+            c.key.as_deref() == Some("kr")
+        });
         assert_eq!((c.values, c.total), (vec!["a".into(), "c".into()], 2));
     }
 

@@ -46,31 +46,55 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let mut fixed = None;
     if args.fix {
         let Library::WorkTree { root, .. } = &library else {
-            bail!("--fix changes files, and {} is a bare repository; run it in a clone", args.dir.display());
+            bail!(
+                "--fix changes files, and {} is a bare repository; run it in a clone",
+                args.dir.display()
+            );
         };
         fixed = Some(super::fix::run(root, limits)?);
     }
     let (built, served) = match (&args.revision, &library) {
         (None, Library::WorkTree { root, .. }) => {
-            let tree = WorkTree::open(root).with_context(|| format!("cannot read {}", root.display()))?;
-            (build_and_run(&tree, Revision::WorkTree, limits, None)?, None)
+            let tree =
+                WorkTree::open(root).with_context(|| format!("cannot read {}", root.display()))?;
+            (
+                build_and_run(&tree, Revision::WorkTree, limits, None)?,
+                None,
+            )
         }
         (revision, library) => {
-            let repository = library.repository().context("this folder has no git repository, so it has no revisions")?;
+            let repository = library
+                .repository()
+                .context("this folder has no git repository, so it has no revisions")?;
             let commit = match revision {
                 Some(revision) => repository.resolve(revision)?,
-                None => repository.main_tip()?.context("the repository has no commit on main yet")?,
+                None => repository
+                    .main_tip()?
+                    .context("the repository has no commit on main yet")?,
             };
             let tree = CommitTree::open(repository, &commit)?;
-            let built = build_and_run(&tree, Revision::Commit(commit.as_str().into()), limits, None)?;
-            let served = if revision.is_none() { served_instead(library, &built, limits)? } else { None };
+            let built = build_and_run(
+                &tree,
+                Revision::Commit(commit.as_str().into()),
+                limits,
+                None,
+            )?;
+            let served = if revision.is_none() {
+                served_instead(library, &built, limits)?
+            } else {
+                None
+            };
             (built, served)
         }
     };
     report::print(&built.problems, args.format, super::colour(), out)?;
     if args.format == Format::Text {
         if let Some(files) = fixed.filter(|n| *n > 0) {
-            writeln!(out, "fixed: {files} {}", if files == 1 { "file" } else { "files" })?;
+            writeln!(
+                out,
+                "fixed: {files} {}",
+                if files == 1 { "file" } else { "files" }
+            )?;
         }
         if let Some(line) = served {
             writeln!(out, "{line}")?;
@@ -79,13 +103,19 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
             writeln!(out, "{}", summary(&built))?;
         }
     }
-    Ok(ExitCode::from(u8::from(built.problems.iter().any(Problem::is_error))))
+    Ok(ExitCode::from(u8::from(
+        built.problems.iter().any(Problem::is_error),
+    )))
 }
 
 fn summary(built: &Built) -> String {
     let catalog = &built.catalog;
     let examples: usize = catalog.list(None).iter().map(|p| p.examples.len()).sum();
-    format!("{} prompts, {} resources, {examples} examples: no problems", catalog.list(None).len(), catalog.resources().len())
+    format!(
+        "{} prompts, {} resources, {examples} examples: no problems",
+        catalog.list(None).len(),
+        catalog.resources().len()
+    )
 }
 
 /// What a server would serve in the place of a bad main.
@@ -97,12 +127,19 @@ fn served_instead(
     if built.is_clean() {
         return Ok(None);
     }
-    let settings = Settings { limits: limits.clone(), ..Settings::default() };
+    let settings = Settings {
+        limits: limits.clone(),
+        ..Settings::default()
+    };
     let registry = Registry::open(library.clone(), settings)?;
     let status = &registry.snapshot().status;
     Ok(Some(match (&status.tip, &status.served) {
         (Some(tip), Some(served)) if tip != served => {
-            format!("main is at {} and is not served; the newest clean commit {} is", short(tip), short(served))
+            format!(
+                "main is at {} and is not served; the newest clean commit {} is",
+                short(tip),
+                short(served)
+            )
         }
         _ => "no commit of main is clean; only the prompts without problems are served".into(),
     }))

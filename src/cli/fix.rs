@@ -23,7 +23,10 @@ pub(super) fn run(root: &Path, limits: &Limits) -> anyhow::Result<usize> {
         let built = build(&tree, Revision::WorkTree, limits, None)?;
         let mut by_path: BTreeMap<Arc<str>, Vec<Insertion>> = BTreeMap::new();
         for problem in &built.problems {
-            by_path.entry(problem.path.clone()).or_default().extend(problem.fix.iter().cloned());
+            by_path
+                .entry(problem.path.clone())
+                .or_default()
+                .extend(problem.fix.iter().cloned());
         }
         by_path.retain(|_, fixes| !fixes.is_empty());
         if by_path.is_empty() {
@@ -31,8 +34,10 @@ pub(super) fn run(root: &Path, limits: &Limits) -> anyhow::Result<usize> {
         }
         for (path, fixes) in by_path {
             let file = root.join(&*path);
-            let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-            std::fs::write(&file, insert(&text, fixes)).with_context(|| format!("cannot write {}", file.display()))?;
+            let text = std::fs::read_to_string(&file)
+                .with_context(|| format!("cannot read {}", file.display()))?;
+            std::fs::write(&file, insert(&text, fixes))
+                .with_context(|| format!("cannot write {}", file.display()))?;
             changed.insert(path);
         }
     }
@@ -72,7 +77,12 @@ mod tests {
     fn other_bytes_stay() {
         let fix = |line, column, text| Insertion { line, column, text };
         let text = "\u{feff}a\r\n한 {{ .x }}\r{#\n";
-        let fixes = vec![fix(3, 1, "<"), fix(3, 3, ">"), fix(2, 3, "["), fix(2, 11, "]")];
+        let fixes = vec![
+            fix(3, 1, "<"),
+            fix(3, 3, ">"),
+            fix(2, 3, "["),
+            fix(2, 11, "]"),
+        ];
         assert_eq!(insert(text, fixes), "\u{feff}a\r\n한 [{{ .x }}]\r<{#>\n");
         assert_eq!(insert("ab", vec![fix(1, 3, "!")]), "ab!");
     }

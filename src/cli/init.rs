@@ -26,16 +26,25 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let dir = &args.dir;
     if !is_empty(dir)? {
-        bail!("{} is not empty; name a new folder: cuebook init DIR", dir.display());
+        bail!(
+            "{} is not empty; name a new folder: cuebook init DIR",
+            dir.display()
+        );
     }
     match &args.from {
         Some(url) => git::clone(url, dir)?,
         None => {
             let language = args.language.unwrap_or_else(super::locale_language);
-            std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+            std::fs::create_dir_all(dir)
+                .with_context(|| format!("cannot make {}", dir.display()))?;
             git::init(dir, false)?;
             let files = starter::files(language);
-            git::import_commit(dir, &files, language.commit_message(), crate::clock::unix_seconds())?;
+            git::import_commit(
+                dir,
+                &files,
+                language.commit_message(),
+                crate::clock::unix_seconds(),
+            )?;
             git::reset_work_tree(dir)?;
         }
     }

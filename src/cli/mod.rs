@@ -81,14 +81,21 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+            return if error.use_stderr() {
+                ExitCode::from(USAGE)
+            } else {
+                ExitCode::SUCCESS
+            };
         }
     };
     match run(cli) {
         Ok(code) => code,
         Err(error) => {
             // `cuebook check | head` is no failure worth a word
-            if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
+            if error
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+            {
                 return ExitCode::SUCCESS;
             }
             let mut err = anstream_like(std::io::stderr().is_terminal());
@@ -102,21 +109,36 @@ pub fn main() -> ExitCode {
 /// stderr with an `error: ` in front, coloured on a terminal.
 fn anstream_like(terminal: bool) -> std::io::Stderr {
     let mut err = std::io::stderr();
-    let colour = report::wants_colour(terminal, variable("NO_COLOR").as_deref(), variable("TERM").as_deref());
-    let _ = err.write_all(if colour { b"\x1b[1;31merror:\x1b[0m " } else { b"error: " });
+    let colour = report::wants_colour(
+        terminal,
+        variable("NO_COLOR").as_deref(),
+        variable("TERM").as_deref(),
+    );
+    let _ = err.write_all(if colour {
+        b"\x1b[1;31merror:\x1b[0m "
+    } else {
+        b"error: "
+    });
     err
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let log = |default: &str| {
-        let filter = cli.log.clone().or_else(|| text_variable("CUEBOOK_LOG")).unwrap_or_else(|| default.into());
+        let filter = cli
+            .log
+            .clone()
+            .or_else(|| text_variable("CUEBOOK_LOG"))
+            .unwrap_or_else(|| default.into());
         telemetry::start(&filter, cli.log_format).map_err(|error| ConfigError(vec![error]))
     };
     let mut out = std::io::stdout().lock();
     match cli.command {
         Command::Serve(args) => {
-            let config = args.config.load(&args.data_dir(), args.listen.as_deref(), cli.log.as_deref())?;
-            telemetry::start(&config.log, cli.log_format).map_err(|error| ConfigError(vec![error]))?;
+            let config =
+                args.config
+                    .load(&args.data_dir(), args.listen.as_deref(), cli.log.as_deref())?;
+            telemetry::start(&config.log, cli.log_format)
+                .map_err(|error| ConfigError(vec![error]))?;
             serve::run(&args, &config, &mut out)
         }
         Command::Stdio(args) => {
@@ -150,7 +172,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 }
 
 /// An environment variable of the person who runs the command.
-#[allow(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the command line is where the environment is read"
+)]
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
@@ -162,18 +187,26 @@ fn text_variable(name: &str) -> Option<String> {
 
 /// The language of the person's locale.
 fn locale_language() -> Language {
-    let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().find_map(|name| text_variable(name).filter(|v| !v.is_empty()));
+    let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
+        .iter()
+        .find_map(|name| text_variable(name).filter(|v| !v.is_empty()));
     Language::of_locale(locale.as_deref())
 }
 
 /// Whether stdout is a terminal that wants colours.
 fn colour() -> bool {
-    report::wants_colour(std::io::stdout().is_terminal(), variable("NO_COLOR").as_deref(), variable("TERM").as_deref())
+    report::wants_colour(
+        std::io::stdout().is_terminal(),
+        variable("NO_COLOR").as_deref(),
+        variable("TERM").as_deref(),
+    )
 }
 
 /// A multi-threaded runtime for commands that serve.
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+    Ok(tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?)
 }
 
 /// Loads the configuration of a data directory.
@@ -183,6 +216,8 @@ fn load_config(
     flags: &[(&'static str, String)],
 ) -> Result<Config, ConfigError> {
     let own = data_dir.join("config.toml");
-    let file = file.map(std::path::Path::to_path_buf).or_else(|| own.is_file().then_some(own));
+    let file = file
+        .map(std::path::Path::to_path_buf)
+        .or_else(|| own.is_file().then_some(own));
     Config::load(file.as_deref(), &text_variable, flags)
 }

@@ -48,39 +48,70 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         At::Latest => None,
         At::Revision(id) => Some(id.clone()),
         At::Version(_) | At::Label(_) => {
-            bail!("versions and labels are not known to this release; use {}@<commit>", selector.name)
+            bail!(
+                "versions and labels are not known to this release; use {}@<commit>",
+                selector.name
+            )
         }
     };
     let built = match (&commit, &library) {
-        (None, Library::WorkTree { root, .. }) => {
-            build_and_run(&WorkTree::open(root)?, Revision::WorkTree, &config.limits, None)?
-        }
+        (None, Library::WorkTree { root, .. }) => build_and_run(
+            &WorkTree::open(root)?,
+            Revision::WorkTree,
+            &config.limits,
+            None,
+        )?,
         (commit, library) => {
-            let repository = library.repository().context("this folder has no git repository, so it has no revisions")?;
+            let repository = library
+                .repository()
+                .context("this folder has no git repository, so it has no revisions")?;
             let commit = match commit {
                 Some(commit) => repository.resolve(commit)?,
-                None => repository.main_tip()?.context("the repository has no commit on main yet")?,
+                None => repository
+                    .main_tip()?
+                    .context("the repository has no commit on main yet")?,
             };
             let tree = CommitTree::open(repository, &commit)?;
-            build_and_run(&tree, Revision::Commit(commit.as_str().into()), &config.limits, None)?
+            build_and_run(
+                &tree,
+                Revision::Commit(commit.as_str().into()),
+                &config.limits,
+                None,
+            )?
         }
     };
     let name = selector.name.as_str();
     let Some(prompt) = built.catalog.prompt(name) else {
         let suffix = format!("/{name}.md");
-        if let Some(problem) = built.problems.iter().find(|p| p.is_error() && p.path.ends_with(&suffix)) {
-            bail!("`{name}` has problems: {}\nsee: cuebook check {}", problem.one_line(), args.library.display());
+        if let Some(problem) = built
+            .problems
+            .iter()
+            .find(|p| p.is_error() && p.path.ends_with(&suffix))
+        {
+            bail!(
+                "`{name}` has problems: {}\nsee: cuebook check {}",
+                problem.one_line(),
+                args.library.display()
+            );
         }
         let near = built.catalog.suggest(name, None);
-        let hint = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
+        let hint = if near.is_empty() {
+            String::new()
+        } else {
+            format!("; did you mean {}?", near.join(", "))
+        };
         bail!("there is no prompt `{name}`{hint}");
     };
     let given = values(&args.arguments)?;
-    let bound = BoundArguments::bind(&prompt.arguments, given.iter().map(|(n, v)| (n.as_str(), v.as_str())), &config.limits)
-        .map_err(|error| match &error {
-            BindError::Missing(_) => anyhow::anyhow!("{error}\n{}", usage(prompt)),
-            BindError::TooLarge { .. } => error.into(),
-        })?;
+    let bound = BoundArguments::bind(
+        &prompt.arguments,
+        given.iter().map(|(n, v)| (n.as_str(), v.as_str())),
+        &config.limits,
+    )
+    .map_err(|error| match &error {
+        BindError::Missing(_) => anyhow::anyhow!("{error}\n{}", usage(prompt)),
+        BindError::TooLarge { .. } => error.into(),
+    })?;
     if let Some(unknown) = bound.unknown().first() {
         bail!("`{name}` has no argument `{unknown}`\n{}", usage(prompt));
     }
@@ -111,7 +142,8 @@ fn values(given: &[String]) -> anyhow::Result<Vec<(String, String)>> {
                 .with_context(|| format!("`{argument}` is no argument; write name=value"))?;
             match name.strip_suffix('@') {
                 Some(name) => {
-                    let text = std::fs::read_to_string(value).with_context(|| format!("cannot read {value}"))?;
+                    let text = std::fs::read_to_string(value)
+                        .with_context(|| format!("cannot read {value}"))?;
                     Ok((name.to_owned(), text))
                 }
                 None => Ok((name.to_owned(), value.to_owned())),
@@ -123,7 +155,11 @@ fn values(given: &[String]) -> anyhow::Result<Vec<(String, String)>> {
 fn usage(prompt: &Prompt) -> String {
     let mut text = format!("usage: cuebook render {}", prompt.name);
     for argument in &prompt.arguments {
-        let shown = if argument.required { format!(" {}=…", argument.name) } else { format!(" [{}=…]", argument.name) };
+        let shown = if argument.required {
+            format!(" {}=…", argument.name)
+        } else {
+            format!(" [{}=…]", argument.name)
+        };
         text.push_str(&shown);
     }
     text
@@ -139,8 +175,18 @@ fn text(messages: &[Message], out: &mut impl Write) -> std::io::Result<()> {
                     out.write_all(b"\n")?;
                 }
             }
-            Content::Resource { resource, embed, .. } => {
-                writeln!(out, "--- {} {} {} ({}, {})", message.role.as_str(), embed.as_str(), resource.uri, resource.mime_type, resource.path)?;
+            Content::Resource {
+                resource, embed, ..
+            } => {
+                writeln!(
+                    out,
+                    "--- {} {} {} ({}, {})",
+                    message.role.as_str(),
+                    embed.as_str(),
+                    resource.uri,
+                    resource.mime_type,
+                    resource.path
+                )?;
                 match resource.text() {
                     Some(text) => {
                         out.write_all(text.as_bytes())?;
@@ -159,7 +205,9 @@ fn text(messages: &[Message], out: &mut impl Write) -> std::io::Result<()> {
 fn message_json(message: &Message) -> serde_json::Value {
     let content = match &message.content {
         Content::Text(text) => json!({ "type": "text", "text": text }),
-        Content::Resource { resource, embed, .. } => json!({
+        Content::Resource {
+            resource, embed, ..
+        } => json!({
             "type": embed.as_str(),
             "uri": &*resource.uri,
             "mimeType": &*resource.mime_type,

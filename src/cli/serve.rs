@@ -89,9 +89,15 @@ pub(super) fn run(args: &Args, config: &Config, out: &mut impl Write) -> anyhow:
 fn greeting(running: &Running, watch: bool) -> String {
     let snapshot = running.registry.snapshot();
     let prompts = snapshot.catalog.list(None).len();
-    let library = running.library.canonicalize().unwrap_or_else(|_| running.library.clone());
+    let library = running
+        .library
+        .canonicalize()
+        .unwrap_or_else(|_| running.library.clone());
     let library = library.display();
-    let mut text = format!("\n  Cuebook serves {prompts} prompts at {url}/mcp\n\n", url = running.url);
+    let mut text = format!(
+        "\n  Cuebook serves {prompts} prompts at {url}/mcp\n\n",
+        url = running.url
+    );
     if running.created {
         text.push_str(&format!("  library   {library} (made just now)\n"));
     } else {
@@ -104,20 +110,29 @@ fn greeting(running: &Running, watch: bool) -> String {
     if watch {
         text.push_str("  edit      save a file, and connected clients have it\n");
     } else {
-        text.push_str(&format!("  edit      git clone {library}, change a prompt, commit, git push\n"));
+        text.push_str(&format!(
+            "  edit      git clone {library}, change a prompt, commit, git push\n"
+        ));
     }
     text.push_str("  check     cuebook check in the clone, before you push\n");
     text.push_str("  stop      Ctrl-C\n\n");
     let status = &snapshot.status;
     if status.tip.is_none() && !watch {
-        text.push_str(&format!("  The library is empty: git push {library} HEAD:main\n\n"));
+        text.push_str(&format!(
+            "  The library is empty: git push {library} HEAD:main\n\n"
+        ));
     }
     if status.tip_problem_count > 0 {
         let what = match (&status.tip, &status.served) {
-            (Some(tip), Some(served)) if tip != served => format!("main ({}) is not served; {} is", short(tip), short(served)),
+            (Some(tip), Some(served)) if tip != served => {
+                format!("main ({}) is not served; {} is", short(tip), short(served))
+            }
             _ => "prompts with problems are left out".into(),
         };
-        text.push_str(&format!("  {} problems: {what}\n", status.tip_problem_count));
+        text.push_str(&format!(
+            "  {} problems: {what}\n",
+            status.tip_problem_count
+        ));
         for problem in &status.tip_problems {
             text.push_str(&format!("    {problem}\n"));
         }

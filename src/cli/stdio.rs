@@ -26,7 +26,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let result = match &args.server {
         Some(server) => {
             let options = super::bridge::Options::from_environment(super::variable);
-            runtime.block_on(super::bridge::run(server, tokio::io::stdin(), tokio::io::stdout(), options))
+            runtime.block_on(super::bridge::run(
+                server,
+                tokio::io::stdin(),
+                tokio::io::stdout(),
+                options,
+            ))
         }
         None => {
             let root = args.library.clone().unwrap_or_else(|| ".".into());
@@ -55,7 +60,13 @@ async fn local(root: PathBuf) -> anyhow::Result<()> {
     let cancel = CancellationToken::new();
     let watching = tokio::spawn(registry.clone().watch(cancel.clone()));
     let service = Arc::new(mcp::Service::new(registry, config.mcp(key)));
-    let result = mcp::stdio::run(service, tokio::io::stdin(), tokio::io::stdout(), cancel.clone()).await;
+    let result = mcp::stdio::run(
+        service,
+        tokio::io::stdin(),
+        tokio::io::stdout(),
+        cancel.clone(),
+    )
+    .await;
     cancel.cancel();
     let _ = watching.await;
     Ok(result?)

@@ -120,7 +120,12 @@ impl Repository {
             Ok(reference) => reference,
             Err(error) if error.code() == git2::ErrorCode::NotFound => match repository.head() {
                 Ok(head) => head,
-                Err(error) if matches!(error.code(), git2::ErrorCode::UnbornBranch | git2::ErrorCode::NotFound) => {
+                Err(error)
+                    if matches!(
+                        error.code(),
+                        git2::ErrorCode::UnbornBranch | git2::ErrorCode::NotFound
+                    ) =>
+                {
                     return Ok(None);
                 }
                 Err(error) => return Err(error.into()),
@@ -133,21 +138,27 @@ impl Repository {
     /// The commit a revision expression names (`HEAD~1`, a branch, an id or its beginning).
     pub fn resolve(&self, revision: &str) -> Result<String, GitError> {
         let repository = self.library()?;
-        let object = repository.revparse_single(revision).map_err(|error| match error.code() {
-            git2::ErrorCode::Ambiguous => GitError::Ambiguous(revision.into()),
-            _ => GitError::Unknown(revision.into()),
-        })?;
-        let commit = object.peel_to_commit().map_err(|_| GitError::Unknown(revision.into()))?;
+        let object = repository
+            .revparse_single(revision)
+            .map_err(|error| match error.code() {
+                git2::ErrorCode::Ambiguous => GitError::Ambiguous(revision.into()),
+                _ => GitError::Unknown(revision.into()),
+            })?;
+        let commit = object
+            .peel_to_commit()
+            .map_err(|_| GitError::Unknown(revision.into()))?;
         Ok(commit.id().to_string())
     }
 
     /// The full id of a commit that is `tip` or an ancestor of it, from an id of 7 to 40 hex digits.
     pub fn reachable(&self, id: &str, tip: &str) -> Result<String, GitError> {
         let repository = self.library()?;
-        let commit = repository.find_commit_by_prefix(id).map_err(|error| match error.code() {
-            git2::ErrorCode::Ambiguous => GitError::Ambiguous(id.into()),
-            _ => GitError::Unknown(id.into()),
-        })?;
+        let commit = repository
+            .find_commit_by_prefix(id)
+            .map_err(|error| match error.code() {
+                git2::ErrorCode::Ambiguous => GitError::Ambiguous(id.into()),
+                _ => GitError::Unknown(id.into()),
+            })?;
         let tip = git2::Oid::from_str(tip)?;
         if commit.id() == tip || repository.graph_descendant_of(tip, commit.id())? {
             Ok(commit.id().to_string())
@@ -166,7 +177,9 @@ impl Repository {
     /// Every file of a commit, in tree order. Folders below [`MAX_DEPTH`] are not entered.
     pub fn tree(&self, commit: &str) -> Result<Vec<TreeEntry>, GitError> {
         let repository = self.library()?;
-        let tree = repository.find_commit(git2::Oid::from_str(commit)?)?.tree()?;
+        let tree = repository
+            .find_commit(git2::Oid::from_str(commit)?)?
+            .tree()?;
         let mut out = Vec::new();
         walk(&repository, &tree, &mut Vec::new(), 0, &mut out)?;
         Ok(out)
@@ -174,7 +187,9 @@ impl Repository {
 
     /// A reader of blobs that opens the repository once.
     pub fn blobs(&self) -> Result<Blobs, GitError> {
-        Ok(Blobs { repository: self.library()? })
+        Ok(Blobs {
+            repository: self.library()?,
+        })
     }
 
     /// The commit a ref points to.
@@ -217,12 +232,22 @@ fn walk(
             _ => Some(Mode::File),
         };
         match mode {
-            None if depth < MAX_DEPTH => walk(repository, &repository.find_tree(entry.id())?, path, depth + 1, out)?,
+            None if depth < MAX_DEPTH => walk(
+                repository,
+                &repository.find_tree(entry.id())?,
+                path,
+                depth + 1,
+                out,
+            )?,
             None => {}
             Some(mode) => {
                 let mut id = [0; 20];
                 id.copy_from_slice(entry.id().as_bytes());
-                out.push(TreeEntry { path: path.clone(), id, mode });
+                out.push(TreeEntry {
+                    path: path.clone(),
+                    id,
+                    mode,
+                });
             }
         }
         path.truncate(length);
@@ -237,14 +262,20 @@ pub struct Blobs {
 
 impl std::fmt::Debug for Blobs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Blobs").field("path", &self.repository.path()).finish()
+        f.debug_struct("Blobs")
+            .field("path", &self.repository.path())
+            .finish()
     }
 }
 
 impl Blobs {
     /// The bytes of a blob.
     pub fn read(&self, id: [u8; 20]) -> Result<Vec<u8>, GitError> {
-        Ok(self.repository.find_blob(git2::Oid::from_bytes(&id)?)?.content().to_vec())
+        Ok(self
+            .repository
+            .find_blob(git2::Oid::from_bytes(&id)?)?
+            .content()
+            .to_vec())
     }
 }
 
@@ -290,13 +321,22 @@ fn open_error(path: &Path, error: git2::Error) -> GitError {
         .unwrap_or_default()
         .to_ascii_lowercase();
     let setting = |key: &str, value: &str| {
-        config.lines().any(|l| l.split_once('=').is_some_and(|(k, v)| k.trim() == key && v.trim() == value))
+        config.lines().any(|l| {
+            l.split_once('=')
+                .is_some_and(|(k, v)| k.trim() == key && v.trim() == value)
+        })
     };
     if setting("refstorage", "reftable") {
-        return GitError::Format { path: path.into(), what: "reftable" };
+        return GitError::Format {
+            path: path.into(),
+            what: "reftable",
+        };
     }
     if setting("objectformat", "sha256") {
-        return GitError::Format { path: path.into(), what: "the sha256 object format" };
+        return GitError::Format {
+            path: path.into(),
+            what: "the sha256 object format",
+        };
     }
     match error.code() {
         git2::ErrorCode::NotFound => GitError::NotARepository(path.into()),

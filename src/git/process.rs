@@ -19,7 +19,10 @@ pub struct NewFile<'a> {
 fn git(directory: &Path) -> Command {
     let mut command = Command::new("git");
     command.current_dir(directory).env_clear();
-    #[allow(clippy::disallowed_methods, reason = "git must be found, and its helpers by it")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "git must be found, and its helpers by it"
+    )]
     if let Some(path) = std::env::var_os("PATH") {
         command.env("PATH", path);
     }
@@ -37,13 +40,18 @@ fn git(directory: &Path) -> Command {
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_CONFIG_COUNT", settings.len().to_string());
     for (i, (key, value)) in settings.iter().enumerate() {
-        command.env(format!("GIT_CONFIG_KEY_{i}"), key).env(format!("GIT_CONFIG_VALUE_{i}"), value);
+        command
+            .env(format!("GIT_CONFIG_KEY_{i}"), key)
+            .env(format!("GIT_CONFIG_VALUE_{i}"), value);
     }
     command
 }
 
 fn run(mut command: Command, name: &str, input: &[u8]) -> Result<String, GitError> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => GitError::Missing,
         _ => error.into(),
@@ -57,8 +65,15 @@ fn run(mut command: Command, name: &str, input: &[u8]) -> Result<String, GitErro
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
     let text = String::from_utf8_lossy(&output.stderr);
-    let message = text.lines().find(|l| l.starts_with("fatal:")).or(text.lines().last()).unwrap_or("failed");
-    Err(GitError::Process { command: name.into(), message: message.trim_start_matches("fatal: ").into() })
+    let message = text
+        .lines()
+        .find(|l| l.starts_with("fatal:"))
+        .or(text.lines().last())
+        .unwrap_or("failed");
+    Err(GitError::Process {
+        command: name.into(),
+        message: message.trim_start_matches("fatal: ").into(),
+    })
 }
 
 /// The version of git, e.g. `2.47.3`.
@@ -90,19 +105,32 @@ pub fn reset_work_tree(path: &Path) -> Result<(), GitError> {
 /// Clones a repository; what git says goes to the terminal.
 pub fn clone(url: &str, path: &Path) -> Result<(), GitError> {
     // credentials and proxies of the person who runs it: this one is not the server's
-    let status = Command::new("git").args(["clone", "--"]).arg(url).arg(path).status().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => GitError::Missing,
-        _ => error.into(),
-    })?;
+    let status = Command::new("git")
+        .args(["clone", "--"])
+        .arg(url)
+        .arg(path)
+        .status()
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => GitError::Missing,
+            _ => error.into(),
+        })?;
     if status.success() {
         Ok(())
     } else {
-        Err(GitError::Process { command: "clone".into(), message: format!("{url} could not be cloned") })
+        Err(GitError::Process {
+            command: "clone".into(),
+            message: format!("{url} could not be cloned"),
+        })
     }
 }
 
 /// Writes one commit without a parent on main of a repository that has none, through `git fast-import`.
-pub fn import_commit(repository: &Path, files: &[NewFile<'_>], message: &str, seconds: u64) -> Result<String, GitError> {
+pub fn import_commit(
+    repository: &Path,
+    files: &[NewFile<'_>],
+    message: &str,
+    seconds: u64,
+) -> Result<String, GitError> {
     let mut stream = Vec::new();
     let data = |bytes: &[u8]| {
         let mut out = format!("data {}\n", bytes.len()).into_bytes();
@@ -110,7 +138,10 @@ pub fn import_commit(repository: &Path, files: &[NewFile<'_>], message: &str, se
         out.push(b'\n');
         out
     };
-    stream.extend_from_slice(format!("commit {MAIN}\ncommitter Cuebook <cuebook@localhost> {seconds} +0000\n").as_bytes());
+    stream.extend_from_slice(
+        format!("commit {MAIN}\ncommitter Cuebook <cuebook@localhost> {seconds} +0000\n")
+            .as_bytes(),
+    );
     stream.extend(data(message.as_bytes()));
     for file in files {
         stream.extend_from_slice(format!("M 100644 inline {}\n", quoted(file.path)).as_bytes());
@@ -128,7 +159,12 @@ pub fn import_commit(repository: &Path, files: &[NewFile<'_>], message: &str, se
 /// A path as fast-import reads it: quoted where it must be.
 fn quoted(path: &str) -> String {
     if path.starts_with('"') || path.contains(['\n', '"', '\\', ' ']) {
-        format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+        format!(
+            "\"{}\"",
+            path.replace('\\', "\\\\")
+                .replace('"', "\\\"")
+                .replace('\n', "\\n")
+        )
     } else {
         path.to_owned()
     }

@@ -113,11 +113,11 @@ const TABLE: &[(&str, Needs)] = &[
     ("zed", Needs::reads(Reads::Text)),
     // Reads embedded resources, drops audio and links.
     ("visual studio code*", Needs::reads(Reads::NoLinks)),
-    // Expands shell commands and file names in the text of a prompt.
+    // Joins texts and drops everything else; expands shell commands and file names in them.
     (
         "opencode",
         Needs {
-            reads: Reads::All,
+            reads: Reads::Text,
             neutralise: true,
         },
     ),

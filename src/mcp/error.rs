@@ -260,7 +260,9 @@ impl From<ResolveError> for Failure {
             ResolveError::MissingResource { ref uri, .. } => {
                 Self::Client(RpcError::invalid_params(error.to_string()).with_data(&Data { uri }))
             }
-            ResolveError::EmptyUri { .. } => Self::Client(RpcError::invalid_params(error.to_string())),
+            ResolveError::EmptyUri { .. } => {
+                Self::Client(RpcError::invalid_params(error.to_string()))
+            }
             ResolveError::Uri(error) => error.into(),
         }
     }

@@ -18,7 +18,9 @@ pub enum BindError {
     #[error("missing required {}: {}", if .0.len() == 1 { "argument" } else { "arguments" }, .0.join(", "))]
     Missing(Vec<String>),
     /// All values together are over the limit.
-    #[error("the arguments are {actual} bytes in all; at most {limit} are accepted (arguments_bytes)")]
+    #[error(
+        "the arguments are {actual} bytes in all; at most {limit} are accepted (arguments_bytes)"
+    )]
     TooLarge {
         /// Bytes given.
         actual: usize,
@@ -34,8 +36,10 @@ impl BoundArguments {
         given: impl IntoIterator<Item = (&'a str, &'a str)>,
         limits: &Limits,
     ) -> Result<Self, BindError> {
-        let mut values: Vec<(Arc<str>, String)> =
-            declared.iter().map(|a| (a.name.clone(), String::new())).collect();
+        let mut values: Vec<(Arc<str>, String)> = declared
+            .iter()
+            .map(|a| (a.name.clone(), String::new()))
+            .collect();
         let mut unknown = Vec::new();
         let mut size = 0usize;
         for (name, value) in given {
@@ -50,7 +54,10 @@ impl BoundArguments {
             }
         }
         if size > limits.arguments_bytes {
-            return Err(BindError::TooLarge { actual: size, limit: limits.arguments_bytes });
+            return Err(BindError::TooLarge {
+                actual: size,
+                limit: limits.arguments_bytes,
+            });
         }
         let mut missing = Vec::new();
         for (argument, (_, value)) in declared.iter().zip(&mut values) {
@@ -62,12 +69,18 @@ impl BoundArguments {
                 }
             }
         }
-        if missing.is_empty() { Ok(Self { values, unknown }) } else { Err(BindError::Missing(missing)) }
+        if missing.is_empty() {
+            Ok(Self { values, unknown })
+        } else {
+            Err(BindError::Missing(missing))
+        }
     }
 
     /// Names and values in declared order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.values.iter().map(|(name, value)| (&**name, value.as_str()))
+        self.values
+            .iter()
+            .map(|(name, value)| (&**name, value.as_str()))
     }
 
     /// The value of a declared argument.
@@ -107,7 +120,11 @@ mod tests {
 
     #[test]
     fn every_missing_argument_is_named() {
-        let declared = [argument("a", true, None), argument("b", true, None), argument("c", true, Some("d"))];
+        let declared = [
+            argument("a", true, None),
+            argument("b", true, None),
+            argument("c", true, Some("d")),
+        ];
         assert_eq!(
             BoundArguments::bind(&declared, [("a", "")], &Limits::default()),
             Err(BindError::Missing(vec!["a".into(), "b".into()]))
@@ -116,12 +133,18 @@ mod tests {
 
     #[test]
     fn unknown_names_are_set_aside_and_size_is_bounded() {
-        let limits = Limits { arguments_bytes: 10, ..Limits::default() };
+        let limits = Limits {
+            arguments_bytes: 10,
+            ..Limits::default()
+        };
         let bound = BoundArguments::bind(&[], [("zzz", "1")], &limits).unwrap();
         assert_eq!(bound.unknown(), ["zzz"]);
         assert_eq!(
             BoundArguments::bind(&[], [("zzz", "12345678901")], &limits),
-            Err(BindError::TooLarge { actual: 11, limit: 10 })
+            Err(BindError::TooLarge {
+                actual: 11,
+                limit: 10
+            })
         );
     }
 }

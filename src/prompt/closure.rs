@@ -10,8 +10,8 @@ use tera::Tera;
 use super::argument::{Argument, Example, ResourceBinding};
 use super::engine::{self, Compiled, EngineError};
 use super::front_matter::FrontMatter;
-use super::lint;
 use super::limits::Limits;
+use super::lint;
 use super::name::PromptName;
 use super::parse::{Part, Partial, PromptFile, hex};
 use super::problem::{Problem, Severity, nearest};
@@ -74,13 +74,16 @@ pub(super) fn uri_template(i: usize) -> String {
 impl Prompt {
     /// The engine with this closure's templates.
     pub(super) fn engine(&self) -> Option<&Tera> {
-        self.compiled.get(|| {
-            templates(&self.text, &self.parts, &self.bindings, &self.partials)
-        })
+        self.compiled
+            .get(|| templates(&self.text, &self.parts, &self.bindings, &self.partials))
     }
 
     /// The arguments a binding's URI reads that have no value.
-    pub fn empty_uri_arguments(&self, binding: usize, bound: &super::BoundArguments) -> Vec<String> {
+    pub fn empty_uri_arguments(
+        &self,
+        binding: usize,
+        bound: &super::BoundArguments,
+    ) -> Vec<String> {
         self.uri_arguments
             .get(binding)
             .and_then(Option::as_ref)
@@ -124,7 +127,11 @@ fn templates(
             out.push((uri_template(i), binding.uri.clone()));
         }
     }
-    out.extend(partials.iter().map(|p| (p.name.to_string(), p.source.text.clone())));
+    out.extend(
+        partials
+            .iter()
+            .map(|p| (p.name.to_string(), p.source.text.clone())),
+    );
     out
 }
 
@@ -136,23 +143,45 @@ fn place<'a>(
     partials: &'a [Arc<Partial>],
     uris: &[Range<usize>],
 ) -> Option<(&'a Source, usize)> {
-    if let Some(i) = error.template.strip_prefix('#').and_then(|n| n.parse::<usize>().ok()) {
-        let Part::Text { span, .. } = parts.get(i)? else { return None };
+    if let Some(i) = error
+        .template
+        .strip_prefix('#')
+        .and_then(|n| n.parse::<usize>().ok())
+    {
+        let Part::Text { span, .. } = parts.get(i)? else {
+            return None;
+        };
         // lines of a part are lines of the file; only its first begins at another column
         let (first_line, first_column) = source.position(span.start);
         let line = first_line as usize + error.line.max(1) - 1;
-        let column = if error.line <= 1 { first_column as usize + error.column.max(1) - 1 } else { error.column };
+        let column = if error.line <= 1 {
+            first_column as usize + error.column.max(1) - 1
+        } else {
+            error.column
+        };
         return Some((source, source.offset(line, column)));
     }
-    if let Some(i) = error.template.strip_prefix('@').and_then(|n| n.parse::<usize>().ok()) {
+    if let Some(i) = error
+        .template
+        .strip_prefix('@')
+        .and_then(|n| n.parse::<usize>().ok())
+    {
         return Some((source, uris.get(i)?.start));
     }
     let partial = partials.iter().find(|p| *p.name == *error.template)?;
-    Some((&partial.source, partial.source.offset(error.line, error.column)))
+    Some((
+        &partial.source,
+        partial.source.offset(error.line, error.column),
+    ))
 }
 
 /// Links a prompt file with the partials it includes. `None` when it cannot be rendered; why is in `problems`.
-pub fn link(file: &PromptFile, partials: &Partials, limits: &Limits, problems: &mut Vec<Problem>) -> Option<Prompt> {
+pub fn link(
+    file: &PromptFile,
+    partials: &Partials,
+    limits: &Limits,
+    problems: &mut Vec<Problem>,
+) -> Option<Prompt> {
     let before = problems.iter().filter(|p| p.is_error()).count();
     let source = &file.source;
     let front = &file.front;
@@ -165,15 +194,33 @@ pub fn link(file: &PromptFile, partials: &Partials, limits: &Limits, problems: &
             Some("write the text below the front matter".into()),
         ));
     }
-    let mut walk = Walk { partials, limits, order: Vec::new(), bytes: source.text.len(), problems: &mut *problems };
+    let mut walk = Walk {
+        partials,
+        limits,
+        order: Vec::new(),
+        bytes: source.text.len(),
+        problems: &mut *problems,
+    };
     walk.includes(source, &file.constructs, &mut vec![file.name.to_string()]);
     let closure = walk.order;
-    if !file.sound || closure.iter().any(|p| !p.sound) || problems.iter().filter(|p| p.is_error()).count() > before {
+    if !file.sound
+        || closure.iter().any(|p| !p.sound)
+        || problems.iter().filter(|p| p.is_error()).count() > before
+    {
         lint::file(file, problems);
         return None;
     }
-    let uri_spans: Vec<_> = front.binding_places.iter().map(|(_, uri)| uri.clone()).collect();
-    let tera = match engine::compile(templates(&source.text, &file.parts, &front.bindings, &closure)) {
+    let uri_spans: Vec<_> = front
+        .binding_places
+        .iter()
+        .map(|(_, uri)| uri.clone())
+        .collect();
+    let tera = match engine::compile(templates(
+        &source.text,
+        &file.parts,
+        &front.bindings,
+        &closure,
+    )) {
         Ok(tera) => tera,
         Err(error) => {
             for error in engine::places(&error).into_iter().take(20) {
@@ -199,9 +246,15 @@ pub fn compile_partial(partial: &Partial, problems: &mut Vec<Problem>) {
     }
     // what it includes is checked where it is used; here every name stands for an empty text
     let mut templates = vec![(partial.name.to_string(), partial.source.text.clone())];
-    let names: BTreeSet<&str> =
-        scan::includes(&partial.source.text, &partial.constructs).map(|(name, _)| name).collect();
-    templates.extend(names.into_iter().filter(|n| *n != &*partial.name).map(|n| (n.to_owned(), String::new())));
+    let names: BTreeSet<&str> = scan::includes(&partial.source.text, &partial.constructs)
+        .map(|(name, _)| name)
+        .collect();
+    templates.extend(
+        names
+            .into_iter()
+            .filter(|n| *n != &*partial.name)
+            .map(|n| (n.to_owned(), String::new())),
+    );
     if let Err(error) = engine::compile(templates) {
         for error in engine::places(&error).into_iter().take(20) {
             if *error.template == *partial.name {
@@ -212,7 +265,11 @@ pub fn compile_partial(partial: &Partial, problems: &mut Vec<Problem>) {
     }
 }
 
-fn engine_problem(error: &EngineError, found: Option<(&Source, usize)>, file: &PromptFile) -> Problem {
+fn engine_problem(
+    error: &EngineError,
+    found: Option<(&Source, usize)>,
+    file: &PromptFile,
+) -> Problem {
     let (source, at) = found.unwrap_or((&file.source, file.body.start));
     let mut problem = syntax_problem(source, at, &error.message);
     if source.path != file.source.path {
@@ -222,23 +279,37 @@ fn engine_problem(error: &EngineError, found: Option<(&Source, usize)>, file: &P
 }
 
 fn syntax_problem(source: &Source, at: usize, message: &str) -> Problem {
-    let hint = if let Some(name) = message.strip_prefix("Unknown filter `").and_then(|m| m.strip_suffix('`')) {
+    let hint = if let Some(name) = message
+        .strip_prefix("Unknown filter `")
+        .and_then(|m| m.strip_suffix('`'))
+    {
         Some(match nearest(name, engine::filter_names()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "filters are listed in docs/library-format.md".into(),
         })
     } else if message.contains("Unknown tag") {
         Some("tags are if, elif, else, for, set, include, raw, filter; to keep it as text use {% raw %}".into())
-    } else if source.line(source.position(at).0 as usize).contains("default(") {
+    } else if source
+        .line(source.position(at).0 as usize)
+        .contains("default(")
+    {
         Some("arguments of filters have names: default(value=\"…\")".into())
     } else {
         None
     };
     let mut chars = message.chars();
-    let message: String =
-        chars.next().map(|c| c.to_lowercase().chain(chars).collect()).unwrap_or_default();
+    let message: String = chars
+        .next()
+        .map(|c| c.to_lowercase().chain(chars).collect())
+        .unwrap_or_default();
     let width = source.text[at..].chars().next().map_or(0, char::len_utf8);
-    source.problem(Severity::Error, "template-syntax", at..at + width, message, hint)
+    source.problem(
+        Severity::Error,
+        "template-syntax",
+        at..at + width,
+        message,
+        hint,
+    )
 }
 
 struct Walk<'a> {
@@ -257,11 +328,26 @@ impl Walk<'_> {
                 continue;
             }
             let mut error = |code, message: String, hint: Option<String>| {
-                self.problems.push(source.problem(Severity::Error, code, token.span.clone(), message, hint));
+                self.problems.push(source.problem(
+                    Severity::Error,
+                    code,
+                    token.span.clone(),
+                    message,
+                    hint,
+                ));
             };
             if chain.iter().any(|c| c == name) {
-                let shown = chain.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join(" → ");
-                error("include-cycle", format!("includes go in a circle: {shown}"), Some("break the circle".into()));
+                let shown = chain
+                    .iter()
+                    .map(String::as_str)
+                    .chain([name])
+                    .collect::<Vec<_>>()
+                    .join(" → ");
+                error(
+                    "include-cycle",
+                    format!("includes go in a circle: {shown}"),
+                    Some("break the circle".into()),
+                );
                 continue;
             }
             if self.order.iter().any(|p| *p.name == *name) {
@@ -273,11 +359,20 @@ impl Walk<'_> {
                     || format!("create partials/{name}"),
                     |near| format!("did you mean `{near}`?"),
                 );
-                error("include-missing", format!("there is no partial `{name}` (partials/{name})"), Some(hint));
+                error(
+                    "include-missing",
+                    format!("there is no partial `{name}` (partials/{name})"),
+                    Some(hint),
+                );
                 continue;
             };
             if self.order.len() + 1 >= self.limits.closure_files {
-                let shown = chain.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join(" → ");
+                let shown = chain
+                    .iter()
+                    .map(String::as_str)
+                    .chain([name])
+                    .collect::<Vec<_>>()
+                    .join(" → ");
                 error(
                     "include-count",
                     format!(
@@ -310,22 +405,38 @@ impl Walk<'_> {
 }
 
 /// Undeclared variables and unused arguments, found through the includes.
-fn variables(file: &PromptFile, closure: &[Arc<Partial>], tera: &Tera, problems: &mut Vec<Problem>) {
+fn variables(
+    file: &PromptFile,
+    closure: &[Arc<Partial>],
+    tera: &Tera,
+    problems: &mut Vec<Problem>,
+) {
     let front = &file.front;
     let mut used: BTreeSet<String> = BTreeSet::new();
-    for name in tera.get_template_names().filter(|n| n.starts_with(['#', '@'])).map(str::to_owned).collect::<Vec<_>>() {
+    for name in tera
+        .get_template_names()
+        .filter(|n| n.starts_with(['#', '@']))
+        .map(str::to_owned)
+        .collect::<Vec<_>>()
+    {
         if let Ok(names) = tera.get_template_variables(&name) {
             used.extend(names.into_iter().map(str::to_owned));
         }
     }
     let mut files: Vec<(&Source, &[Construct])> = vec![(&file.source, &file.constructs)];
     files.extend(closure.iter().map(|p| (&p.source, p.constructs.as_slice())));
-    let bound: BTreeSet<&str> =
-        files.iter().flat_map(|(source, constructs)| scan::bound_names(&source.text, constructs)).collect();
+    let bound: BTreeSet<&str> = files
+        .iter()
+        .flat_map(|(source, constructs)| scan::bound_names(&source.text, constructs))
+        .collect();
     let declared: Vec<&str> = front.arguments.iter().map(|a| &*a.name).collect();
     let mut minus: BTreeSet<String> = BTreeSet::new();
     for name in &used {
-        if declared.contains(&name.as_str()) || bound.contains(name.as_str()) || name == "resources" || minus.contains(name) {
+        if declared.contains(&name.as_str())
+            || bound.contains(name.as_str())
+            || name == "resources"
+            || minus.contains(name)
+        {
             continue;
         }
         let found = files.iter().find_map(|(source, constructs)| {
@@ -377,7 +488,13 @@ fn binding_place(front: &FrontMatter, name: &str) -> Option<Range<usize>> {
         .map(|(_, (_, uri))| uri.clone())
 }
 
-fn undeclared(source: &Source, span: Range<usize>, name: &str, declared: &[&str], file: &PromptFile) -> Problem {
+fn undeclared(
+    source: &Source,
+    span: Range<usize>,
+    name: &str,
+    declared: &[&str],
+    file: &PromptFile,
+) -> Problem {
     let through = if source.path == file.source.path {
         String::new()
     } else {
@@ -385,7 +502,9 @@ fn undeclared(source: &Source, span: Range<usize>, name: &str, declared: &[&str]
     };
     let hint = match nearest(name, declared.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None if declared.is_empty() => format!("declare it: arguments: [{{ name: {name} }}]; or wrap the text in {{% raw %}}"),
+        None if declared.is_empty() => {
+            format!("declare it: arguments: [{{ name: {name} }}]; or wrap the text in {{% raw %}}")
+        }
         None => format!("declared are: {}", declared.join(", ")),
     };
     source.problem(
@@ -411,7 +530,9 @@ fn subtraction<'s>(
     let mut i = first + 1;
     while construct.word(text, i) == "-" && construct.tokens[i].span.start == end {
         let next = construct.tokens.get(i + 1)?;
-        if next.span.start != construct.tokens[i].span.end || declared.contains(&&text[next.span.clone()]) {
+        if next.span.start != construct.tokens[i].span.end
+            || declared.contains(&&text[next.span.clone()])
+        {
             return None;
         }
         names.push(&text[next.span.clone()]);
@@ -422,7 +543,11 @@ fn subtraction<'s>(
 }
 
 /// `resources.<name>.<member>` must name a declared resource and one of its members.
-fn resource_members(file: &PromptFile, files: &[(&Source, &[Construct])], problems: &mut Vec<Problem>) {
+fn resource_members(
+    file: &PromptFile,
+    files: &[(&Source, &[Construct])],
+    problems: &mut Vec<Problem>,
+) {
     let declared: Vec<&str> = file.front.bindings.iter().map(|b| &*b.name).collect();
     for (source, constructs) in files {
         let text = &source.text;
@@ -434,13 +559,25 @@ fn resource_members(file: &PromptFile, files: &[(&Source, &[Construct])], proble
                 let name = construct.word(text, i + 2);
                 let member = construct.word(text, i + 4);
                 let (at, message, near) = if !declared.contains(&name) {
-                    (i + 2, format!("no resource `{name}` is declared"), nearest(name, declared.iter().copied()))
-                } else if construct.word(text, i + 3) == "." && !["found", "uri", "text"].contains(&member) {
-                    (i + 4, format!("a resource has no `{member}`"), nearest(member, ["found", "uri", "text"]))
+                    (
+                        i + 2,
+                        format!("no resource `{name}` is declared"),
+                        nearest(name, declared.iter().copied()),
+                    )
+                } else if construct.word(text, i + 3) == "."
+                    && !["found", "uri", "text"].contains(&member)
+                {
+                    (
+                        i + 4,
+                        format!("a resource has no `{member}`"),
+                        nearest(member, ["found", "uri", "text"]),
+                    )
                 } else {
                     continue;
                 };
-                let Some(token) = construct.tokens.get(at) else { continue };
+                let Some(token) = construct.tokens.get(at) else {
+                    continue;
+                };
                 let hint = near.map_or_else(
                     || "resources.<name>.found, .uri and .text".to_owned(),
                     |near| format!("did you mean `{near}`?"),
@@ -466,8 +603,17 @@ fn declarations(file: &PromptFile, problems: &mut Vec<Problem>) {
             || format!("declared are: {}", names.join(", ")),
             |near| format!("did you mean `{near}`?"),
         );
-        let message = format!("{what} `{}`, which is not an argument", name.chars().take(40).collect::<String>());
-        problems.push(file.source.problem(Severity::Error, "unknown-argument", span.clone(), message, Some(hint)));
+        let message = format!(
+            "{what} `{}`, which is not an argument",
+            name.chars().take(40).collect::<String>()
+        );
+        problems.push(file.source.problem(
+            Severity::Error,
+            "unknown-argument",
+            span.clone(),
+            message,
+            Some(hint),
+        ));
     };
     for (argument, places) in front.arguments.iter().zip(&front.argument_places) {
         if let Some(other) = &argument.values.where_argument
@@ -504,22 +650,27 @@ fn uri_variables(uri: &str) -> Option<Vec<Arc<str>>> {
 }
 
 fn uses_word(source: &str, constructs: &[Construct], word: &str) -> bool {
-    constructs.iter().any(|c| c.tokens.iter().any(|t| &source[t.span.clone()] == word))
+    constructs
+        .iter()
+        .any(|c| c.tokens.iter().any(|t| &source[t.span.clone()] == word))
 }
 
 fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>) -> Prompt {
     let front = &file.front;
     let anywhere = |word: &str| {
         uses_word(&file.source.text, &file.constructs, word)
-            || partials.iter().any(|p| uses_word(&p.source.text, &p.constructs, word))
+            || partials
+                .iter()
+                .any(|p| uses_word(&p.source.text, &p.constructs, word))
     };
     let literal = file
         .parts
         .iter()
         .map(|part| match part {
-            Part::Text { span, .. } => {
-                !file.constructs.iter().any(|c| c.span.start < span.end && c.span.end > span.start)
-            }
+            Part::Text { span, .. } => !file
+                .constructs
+                .iter()
+                .any(|c| c.span.start < span.end && c.span.end > span.start),
             Part::Resource { .. } => true,
         })
         .collect();
@@ -541,7 +692,11 @@ fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>) -> Prompt {
         literal,
         uses_resources: anywhere("resources"),
         uses_nonce: anywhere("untrusted"),
-        uri_arguments: front.bindings.iter().map(|b| uri_variables(&b.uri)).collect(),
+        uri_arguments: front
+            .bindings
+            .iter()
+            .map(|b| uri_variables(&b.uri))
+            .collect(),
         compiled: Compiled::default(),
         partials,
     }

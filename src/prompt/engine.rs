@@ -26,7 +26,11 @@ pub(super) struct Compiled(OnceLock<Option<Tera>>);
 
 impl std::fmt::Debug for Compiled {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.get().is_some() { "compiled" } else { "not compiled" })
+        f.write_str(if self.0.get().is_some() {
+            "compiled"
+        } else {
+            "not compiled"
+        })
     }
 }
 
@@ -47,10 +51,45 @@ pub(super) fn compile(templates: Vec<(String, String)>) -> Result<Tera, tera::Er
 /// Names of all filters a template may use.
 pub(super) fn filter_names() -> impl Iterator<Item = &'static str> {
     [
-        "safe", "default", "upper", "lower", "wordcount", "escape", "escape_html", "escape_xml", "newlines_to_br", "pluralize",
-        "trim", "trim_start", "trim_end", "replace", "capitalize", "title", "truncate", "indent", "str", "int", "float",
-        "length", "reverse", "split", "abs", "round", "first", "last", "nth", "join", "sort", "unique", "get", "values", "keys",
-        "pairs", "group_by", "json", "untrusted",
+        "safe",
+        "default",
+        "upper",
+        "lower",
+        "wordcount",
+        "escape",
+        "escape_html",
+        "escape_xml",
+        "newlines_to_br",
+        "pluralize",
+        "trim",
+        "trim_start",
+        "trim_end",
+        "replace",
+        "capitalize",
+        "title",
+        "truncate",
+        "indent",
+        "str",
+        "int",
+        "float",
+        "length",
+        "reverse",
+        "split",
+        "abs",
+        "round",
+        "first",
+        "last",
+        "nth",
+        "join",
+        "sort",
+        "unique",
+        "get",
+        "values",
+        "keys",
+        "pairs",
+        "group_by",
+        "json",
+        "untrusted",
     ]
     .into_iter()
 }
@@ -94,28 +133,49 @@ fn from_report(text: &str) -> Vec<EngineError> {
             && let Some(message) = message.take()
         {
             let mut fields = place.rsplitn(3, ':');
-            let column = fields.next().and_then(|f| f.trim().parse().ok()).unwrap_or(0);
+            let column = fields
+                .next()
+                .and_then(|f| f.trim().parse().ok())
+                .unwrap_or(0);
             let line = fields.next().and_then(|f| f.parse().ok()).unwrap_or(0);
             let template = fields.next().unwrap_or_default().to_owned();
-            out.push(EngineError { template, line, column, message: cut(message) });
+            out.push(EngineError {
+                template,
+                line,
+                column,
+                message: cut(message),
+            });
         }
     }
     if out.is_empty() {
-        out.push(EngineError { template: String::new(), line: 0, column: 0, message: cut(text) });
+        out.push(EngineError {
+            template: String::new(),
+            line: 0,
+            column: 0,
+            message: cut(text),
+        });
     }
     out
 }
 
 /// One line of at most 500 characters: engine messages quote whole lines of source.
 fn cut(message: &str) -> String {
-    let line = message.lines().next().unwrap_or_default().trim_end_matches('.');
+    let line = message
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches('.');
     line.chars().take(500).collect()
 }
 
 /// `json`: the value as JSON (RFC 8259), `pretty=true` for two-space indentation.
 fn json(value: &Value, kwargs: Kwargs, _: &State<'_>) -> tera::TeraResult<String> {
     let pretty = kwargs.get::<bool>("pretty")?.unwrap_or_default();
-    let text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+    let text = if pretty {
+        serde_json::to_string_pretty(value)
+    } else {
+        serde_json::to_string(value)
+    };
     text.map_err(|error| tera::Error::message(format!("`json` cannot print this value: {error}")))
 }
 
@@ -123,8 +183,16 @@ fn json(value: &Value, kwargs: Kwargs, _: &State<'_>) -> tera::TeraResult<String
 /// `bytes` (65,536 when not given).
 fn untrusted(text: &str, kwargs: Kwargs, state: &State<'_>) -> tera::TeraResult<String> {
     let label = kwargs.get::<&str>("label")?.unwrap_or("input");
-    let limit = kwargs.get::<usize>("bytes")?.unwrap_or(UNTRUSTED_BYTES).min(UNTRUSTED_BYTES);
-    if label.is_empty() || label.len() > 40 || !label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)) {
+    let limit = kwargs
+        .get::<usize>("bytes")?
+        .unwrap_or(UNTRUSTED_BYTES)
+        .min(UNTRUSTED_BYTES);
+    if label.is_empty()
+        || label.len() > 40
+        || !label
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+    {
         return Err(tera::Error::message(
             "`untrusted(label=…)` takes 1 to 40 letters, digits, `-` and `_`",
         ));
@@ -136,8 +204,14 @@ fn untrusted(text: &str, kwargs: Kwargs, state: &State<'_>) -> tera::TeraResult<
     }
     let body = disarm(&text[..end]);
     let cut = text.len() - end;
-    let note = if cut == 0 { String::new() } else { format!("\n[{cut} more bytes were cut]") };
-    Ok(format!("<untrusted-{nonce} label=\"{label}\">\n{body}{note}\n</untrusted-{nonce}>"))
+    let note = if cut == 0 {
+        String::new()
+    } else {
+        format!("\n[{cut} more bytes were cut]")
+    };
+    Ok(format!(
+        "<untrusted-{nonce} label=\"{label}\">\n{body}{note}\n</untrusted-{nonce}>"
+    ))
 }
 
 /// Makes `<untrusted…` and `</untrusted…`, in any case, literal text.
@@ -149,7 +223,11 @@ fn disarm(text: &str) -> String {
         let rest = &lower[found + 1..];
         let rest = rest.strip_prefix('/').unwrap_or(rest);
         out.push_str(&text[at..found]);
-        out.push_str(if rest.trim_start().starts_with("untrusted") { "&lt;" } else { "<" });
+        out.push_str(if rest.trim_start().starts_with("untrusted") {
+            "&lt;"
+        } else {
+            "<"
+        });
         at = found + 1;
     }
     out.push_str(&text[at..]);
@@ -199,13 +277,22 @@ mod tests {
     #[test]
     fn json_is_json() {
         assert_eq!(render("{{ x | json }}", "a\"<\n"), "\"a\\\"<\\n\"");
-        assert_eq!(render("{{ {\"b\": [1, true]} | json }}", ""), "{\"b\":[1,true]}");
-        assert_eq!(render("{{ x | split(pat=\",\") | json(pretty=true) }}", "a,b"), "[\n  \"a\",\n  \"b\"\n]");
+        assert_eq!(
+            render("{{ {\"b\": [1, true]} | json }}", ""),
+            "{\"b\":[1,true]}"
+        );
+        assert_eq!(
+            render("{{ x | split(pat=\",\") | json(pretty=true) }}", "a,b"),
+            "[\n  \"a\",\n  \"b\"\n]"
+        );
     }
 
     #[test]
     fn untrusted_cannot_be_closed_from_inside() {
-        let out = render("{{ x | untrusted(label=\"diff\") }}", "a</Untrusted-n0nce>b< untrusted c<d");
+        let out = render(
+            "{{ x | untrusted(label=\"diff\") }}",
+            "a</Untrusted-n0nce>b< untrusted c<d",
+        );
         assert_eq!(
             out,
             "<untrusted-n0nce label=\"diff\">\na&lt;/Untrusted-n0nce>b&lt; untrusted c<d\n</untrusted-n0nce>"

@@ -70,13 +70,19 @@ pub fn split(source: &Source) -> Result<Sections, Box<Problem>> {
     let text = &source.text;
     let first = text.split_inclusive('\n').next().unwrap_or_default();
     if first.trim_end() != "---" {
-        return Ok(Sections { yaml: 0..0, body: 0..text.len() });
+        return Ok(Sections {
+            yaml: 0..0,
+            body: 0..text.len(),
+        });
     }
     let start = first.len();
     let mut at = start;
     for line in text[start..].split_inclusive('\n') {
         if line.trim_end() == "---" {
-            return Ok(Sections { yaml: start..at, body: at + line.len()..text.len() });
+            return Ok(Sections {
+                yaml: start..at,
+                body: at + line.len()..text.len(),
+            });
         }
         at += line.len();
     }
@@ -90,9 +96,18 @@ pub fn split(source: &Source) -> Result<Sections, Box<Problem>> {
 }
 
 /// Reads the declarations; problems go to `problems`, what could be read is returned.
-pub fn read(source: &Source, yaml_span: &Span, limits: &Limits, problems: &mut Vec<Problem>) -> FrontMatter {
+pub fn read(
+    source: &Source,
+    yaml_span: &Span,
+    limits: &Limits,
+    problems: &mut Vec<Problem>,
+) -> FrontMatter {
     let mut front = FrontMatter::default();
-    let mut reader = Reader { source, base: yaml_span.start, problems };
+    let mut reader = Reader {
+        source,
+        base: yaml_span.start,
+        problems,
+    };
     if yaml_span.len() > limits.front_matter_bytes {
         reader.error(
             "front-matter-size",
@@ -114,7 +129,14 @@ pub fn read(source: &Source, yaml_span: &Span, limits: &Limits, problems: &mut V
             return front;
         }
     };
-    let known = ["title", "description", "tags", "arguments", "resources", "examples"];
+    let known = [
+        "title",
+        "description",
+        "tags",
+        "arguments",
+        "resources",
+        "examples",
+    ];
     for (key, key_span, node) in reader.table(&root, "the front matter", &known) {
         match key.as_str() {
             "title" => front.title = reader.line(node, "title"),
@@ -123,7 +145,12 @@ pub fn read(source: &Source, yaml_span: &Span, limits: &Limits, problems: &mut V
             "arguments" => reader.arguments(node, &mut front, limits),
             "resources" => reader.bindings(node, &mut front),
             "examples" => reader.examples(node, &mut front),
-            _ => reader.error("unknown-key", key_span.clone(), format!("`{key}` is not read here"), None),
+            _ => reader.error(
+                "unknown-key",
+                key_span.clone(),
+                format!("`{key}` is not read here"),
+                None,
+            ),
         }
     }
     front
@@ -145,7 +172,10 @@ impl Reader<'_> {
 
     fn error(&mut self, code: &'static str, span: Span, message: String, hint: Option<String>) {
         let span = self.place(&span);
-        self.problems.push(self.source.problem(Severity::Error, code, span, message, hint));
+        self.problems.push(
+            self.source
+                .problem(Severity::Error, code, span, message, hint),
+        );
     }
 
     fn wrong_type(&mut self, node: &Node, field: &str, wanted: &str) {
@@ -156,7 +186,10 @@ impl Reader<'_> {
     /// The entries of a table, with unknown keys reported.
     fn table<'n>(&mut self, node: &'n Node, what: &str, known: &[&str]) -> Vec<&'n Entry> {
         let Value::Map(entries) = &node.value else {
-            let message = format!("{what} must be a table of `key: value` lines, here is {}", node.value.kind());
+            let message = format!(
+                "{what} must be a table of `key: value` lines, here is {}",
+                node.value.kind()
+            );
             self.error("wrong-type", node.span.clone(), message, None);
             return Vec::new();
         };
@@ -171,7 +204,12 @@ impl Reader<'_> {
                     |near| format!("did you mean `{near}`?"),
                 );
                 let key: String = entry.0.chars().take(80).collect();
-                self.error("unknown-key", entry.1.clone(), format!("unknown key `{key}` in {what}"), Some(hint));
+                self.error(
+                    "unknown-key",
+                    entry.1.clone(),
+                    format!("unknown key `{key}` in {what}"),
+                    Some(hint),
+                );
             }
         }
         out
@@ -196,7 +234,9 @@ impl Reader<'_> {
             "null-value",
             node.span.clone(),
             format!("`{field}` has no value"),
-            Some(format!("give it one, quote it (`\"null\"`), or remove the line `{field}:`")),
+            Some(format!(
+                "give it one, quote it (`\"null\"`), or remove the line `{field}:`"
+            )),
         );
     }
 
@@ -211,8 +251,14 @@ impl Reader<'_> {
                 if *plain {
                     self.swallowed_comment(node, field);
                 }
-                if let Some(c) = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
-                    let message = format!("`{field}` holds the control character U+{:04X}", u32::from(c));
+                if let Some(c) = text
+                    .chars()
+                    .find(|c| c.is_control() && !matches!(c, '\n' | '\t'))
+                {
+                    let message = format!(
+                        "`{field}` holds the control character U+{:04X}",
+                        u32::from(c)
+                    );
                     self.error("control-character", node.span.clone(), message, None);
                     return None;
                 }
@@ -228,7 +274,10 @@ impl Reader<'_> {
     /// ` # …` after a plain scalar is a comment; in a text field that is mostly not what was meant.
     fn swallowed_comment(&mut self, node: &Node, field: &str) {
         let place = self.place(&node.span);
-        let rest = self.source.text[place.end..].split('\n').next().unwrap_or_default();
+        let rest = self.source.text[place.end..]
+            .split('\n')
+            .next()
+            .unwrap_or_default();
         if rest.trim_start().starts_with('#') && rest.starts_with([' ', '\t']) {
             self.problems.push(self.source.problem(
                 Severity::Warning,
@@ -243,14 +292,22 @@ impl Reader<'_> {
     fn line(&mut self, node: &Node, field: &str) -> Option<String> {
         let text = self.text(node, field)?;
         if text.trim_end().contains('\n') {
-            self.error("one-line", node.span.clone(), format!("`{field}` must be one line"), None);
+            self.error(
+                "one-line",
+                node.span.clone(),
+                format!("`{field}` must be one line"),
+                None,
+            );
             return None;
         }
         Some(text.trim_end().to_owned())
     }
 
     fn texts(&mut self, node: &Node, field: &str) -> Vec<String> {
-        self.list(node, field).iter().filter_map(|n| self.text(n, field)).collect()
+        self.list(node, field)
+            .iter()
+            .filter_map(|n| self.text(n, field))
+            .collect()
     }
 
     fn flag(&mut self, node: &Node, field: &str) -> bool {
@@ -272,8 +329,11 @@ impl Reader<'_> {
     fn arguments(&mut self, node: &Node, front: &mut FrontMatter, limits: &Limits) {
         let items = self.list(node, "arguments");
         if items.len() > limits.arguments_count {
-            let message =
-                format!("{} arguments; at most {} are read (arguments_count)", items.len(), limits.arguments_count);
+            let message = format!(
+                "{} arguments; at most {} are read (arguments_count)",
+                items.len(),
+                limits.arguments_count
+            );
             self.error("arguments-count", node.span.clone(), message, None);
             return;
         }
@@ -291,13 +351,19 @@ impl Reader<'_> {
             let mut required_span = None;
             for (key, key_span, value) in self.table(item, "an argument", &known) {
                 match key.as_str() {
-                    "name" => name = self.text(value, "name").map(|text| (text, value.span.clone())),
+                    "name" => {
+                        name = self
+                            .text(value, "name")
+                            .map(|text| (text, value.span.clone()))
+                    }
                     "description" => argument.description = self.text(value, "description"),
                     "required" => {
                         argument.required = self.flag(value, "required");
                         required_span = Some(key_span.clone());
                     }
-                    "default" => argument.default = self.text(value, "default").filter(|d| !d.is_empty()),
+                    "default" => {
+                        argument.default = self.text(value, "default").filter(|d| !d.is_empty())
+                    }
                     _ => {
                         argument.values = self.values(value);
                         values_span = Some(value.span.clone());
@@ -306,7 +372,12 @@ impl Reader<'_> {
             }
             let Some((text, span)) = name else {
                 if matches!(item.value, Value::Map(_)) {
-                    self.error("argument-name", item.span.clone(), "an argument needs a `name`".into(), None);
+                    self.error(
+                        "argument-name",
+                        item.span.clone(),
+                        "an argument needs a `name`".into(),
+                        None,
+                    );
                 }
                 continue;
             };
@@ -316,7 +387,12 @@ impl Reader<'_> {
                 continue;
             }
             if front.arguments.iter().any(|a| *a.name == *text) {
-                self.error("duplicate-argument", span, format!("argument `{text}` is declared twice"), None);
+                self.error(
+                    "duplicate-argument",
+                    span,
+                    format!("argument `{text}` is declared twice"),
+                    None,
+                );
                 continue;
             }
             if argument.required
@@ -327,7 +403,9 @@ impl Reader<'_> {
                     Severity::Warning,
                     "required-default",
                     at,
-                    format!("`{text}` has a default, so it is never missing although it is required"),
+                    format!(
+                        "`{text}` has a default, so it is never missing although it is required"
+                    ),
                     Some("remove `required: true` or the default".into()),
                 ));
             }
@@ -350,10 +428,18 @@ impl Reader<'_> {
             return out;
         }
         if !matches!(node.value, Value::Map(_)) {
-            self.wrong_type(node, "values", "a list, or a table with list, file, where, resource or recent");
+            self.wrong_type(
+                node,
+                "values",
+                "a list, or a table with list, file, where, resource or recent",
+            );
             return out;
         }
-        for (key, _, value) in self.table(node, "values", &["list", "file", "where", "resource", "recent"]) {
+        for (key, _, value) in self.table(
+            node,
+            "values",
+            &["list", "file", "where", "resource", "recent"],
+        ) {
             match key.as_str() {
                 "list" => out.list = self.texts(value, "list"),
                 "file" => out.file = self.text(value, "file"),
@@ -379,7 +465,9 @@ impl Reader<'_> {
             let mut uri = None;
             let mut required = false;
             let mut embed = Embed::Resource;
-            for (key, _, value) in self.table(item, "a resource", &["name", "uri", "required", "as"]) {
+            for (key, _, value) in
+                self.table(item, "a resource", &["name", "uri", "required", "as"])
+            {
                 match key.as_str() {
                     "name" => name = self.text(value, "name").map(|t| (t, value.span.clone())),
                     "uri" => uri = self.line(value, "uri").map(|t| (t, value.span.clone())),
@@ -395,39 +483,74 @@ impl Reader<'_> {
                 continue;
             };
             if let Some(fault) = argument_name_fault(&name) {
-                self.error("resource-name", name_span, fault.replace("argument", "resource"), None);
+                self.error(
+                    "resource-name",
+                    name_span,
+                    fault.replace("argument", "resource"),
+                    None,
+                );
                 continue;
             }
             if front.bindings.iter().any(|b| *b.name == *name) {
-                self.error("duplicate-resource", name_span, format!("resource `{name}` is declared twice"), None);
+                self.error(
+                    "duplicate-resource",
+                    name_span,
+                    format!("resource `{name}` is declared twice"),
+                    None,
+                );
                 continue;
             }
             let places = (self.place(&name_span), self.place(&uri_span));
             front.binding_places.push(places);
-            front.bindings.push(ResourceBinding { name: name.into(), uri, required, embed });
+            front.bindings.push(ResourceBinding {
+                name: name.into(),
+                uri,
+                required,
+                embed,
+            });
         }
     }
 
     fn embed(&mut self, node: &Node) -> Embed {
-        let all = [Embed::Resource, Embed::Text, Embed::Link, Embed::Image, Embed::Audio];
-        let Some(word) = self.text(node, "as") else { return Embed::Resource };
-        all.into_iter().find(|e| e.as_str() == word).unwrap_or_else(|| {
-            self.error(
-                "resource-as",
-                node.span.clone(),
-                format!("`as` cannot be `{}`", word.chars().take(40).collect::<String>()),
-                Some("one of: resource, text, link, image, audio".into()),
-            );
-            Embed::Resource
-        })
+        let all = [
+            Embed::Resource,
+            Embed::Text,
+            Embed::Link,
+            Embed::Image,
+            Embed::Audio,
+        ];
+        let Some(word) = self.text(node, "as") else {
+            return Embed::Resource;
+        };
+        all.into_iter()
+            .find(|e| e.as_str() == word)
+            .unwrap_or_else(|| {
+                self.error(
+                    "resource-as",
+                    node.span.clone(),
+                    format!(
+                        "`as` cannot be `{}`",
+                        word.chars().take(40).collect::<String>()
+                    ),
+                    Some("one of: resource, text, link, image, audio".into()),
+                );
+                Embed::Resource
+            })
     }
 
     fn examples(&mut self, node: &Node, front: &mut FrontMatter) {
         for item in self.list(node, "examples") {
-            let mut example =
-                Example { name: String::new(), arguments: Vec::new(), expect: Vec::new() };
-            let mut places = ExamplePlaces { whole: self.place(&item.span), ..Default::default() };
-            for (key, _, value) in self.table(item, "an example", &["name", "arguments", "expect"]) {
+            let mut example = Example {
+                name: String::new(),
+                arguments: Vec::new(),
+                expect: Vec::new(),
+            };
+            let mut places = ExamplePlaces {
+                whole: self.place(&item.span),
+                ..Default::default()
+            };
+            for (key, _, value) in self.table(item, "an example", &["name", "arguments", "expect"])
+            {
                 match key.as_str() {
                     "name" => example.name = self.line(value, "name").unwrap_or_default(),
                     "arguments" => {
@@ -468,10 +591,20 @@ pub fn name_and_folder(path: &std::sync::Arc<str>) -> Result<(PromptName, String
     let stem = file.strip_suffix(".md").unwrap_or(file);
     let name = PromptName::parse(stem).map_err(|error| {
         let hint = error.suggestion.as_ref().map(|s| {
-            let place = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+            let place = if folder.is_empty() {
+                String::new()
+            } else {
+                format!("{folder}/")
+            };
             format!("rename the file to prompts/{place}{s}.md")
         });
-        Box::new(Problem::whole(Severity::Error, "prompt-name", path, error.to_string(), hint))
+        Box::new(Problem::whole(
+            Severity::Error,
+            "prompt-name",
+            path,
+            error.to_string(),
+            hint,
+        ))
     })?;
     for part in folder.split('/').filter(|p| !p.is_empty()) {
         if PromptName::parse(part).is_err() {
@@ -479,7 +612,9 @@ pub fn name_and_folder(path: &std::sync::Arc<str>) -> Result<(PromptName, String
                 Severity::Error,
                 "folder-name",
                 path,
-                format!("folder `{part}` does not follow the name rule (a-z, then a-z, 0-9, `-`, `_`)"),
+                format!(
+                    "folder `{part}` does not follow the name rule (a-z, then a-z, 0-9, `-`, `_`)"
+                ),
                 Some("folders are part of the address /mcp/<folder>; rename it".into()),
             )));
         }
@@ -511,9 +646,15 @@ mod tests {
         assert_eq!(problems, Vec::<String>::new());
         assert_eq!(front.title.as_deref(), Some("장애 초동 조치"));
         assert_eq!(front.arguments[1].default.as_deref(), Some("3"));
-        assert_eq!(front.arguments[1].values.where_argument.as_deref(), Some("ticketId"));
+        assert_eq!(
+            front.arguments[1].values.where_argument.as_deref(),
+            Some("ticketId")
+        );
         assert_eq!(front.bindings[0].embed, Embed::Text);
-        assert_eq!(front.examples[0].arguments, [("ticketId".into(), "1.10".into())]);
+        assert_eq!(
+            front.examples[0].arguments,
+            [("ticketId".into(), "1.10".into())]
+        );
     }
 
     #[test]
@@ -525,15 +666,39 @@ mod tests {
             ("---\ntitle:\n---\n", "2:6 error null-value"),
             ("---\ntitle: [a]\n---\n", "2:8 error wrong-type"),
             ("---\ntags: a\n---\n", "2:7 error wrong-type"),
-            ("---\narguments:\n  - name: svc-name\n---\n", "3:11 error argument-name"),
-            ("---\narguments:\n  - name: a\n  - name: a\n---\n", "4:11 error duplicate-argument"),
-            ("---\narguments:\n  - name: a\n    required: yes\n---\n", "4:15 error wrong-type"),
-            ("---\narguments:\n  - description: a\n---\n", "3:5 error argument-name"),
-            ("---\nargument-hint: [optional: x]\n---\n", "2:1 error unknown-key"),
-            ("---\ndescription: Review: find bugs\n---\n", "2:20 error yaml-syntax"),
-            ("---\ntitle: fix bug #12\n---\n", "2:15 warning yaml-comment"),
+            (
+                "---\narguments:\n  - name: svc-name\n---\n",
+                "3:11 error argument-name",
+            ),
+            (
+                "---\narguments:\n  - name: a\n  - name: a\n---\n",
+                "4:11 error duplicate-argument",
+            ),
+            (
+                "---\narguments:\n  - name: a\n    required: yes\n---\n",
+                "4:15 error wrong-type",
+            ),
+            (
+                "---\narguments:\n  - description: a\n---\n",
+                "3:5 error argument-name",
+            ),
+            (
+                "---\nargument-hint: [optional: x]\n---\n",
+                "2:1 error unknown-key",
+            ),
+            (
+                "---\ndescription: Review: find bugs\n---\n",
+                "2:20 error yaml-syntax",
+            ),
+            (
+                "---\ntitle: fix bug #12\n---\n",
+                "2:15 warning yaml-comment",
+            ),
             ("---\njust text\n---\n", "2:1 error wrong-type"),
-            ("---\nresources:\n  - name: r\n    uri: x://y\n    as: picture\n---\n", "5:9 error resource-as"),
+            (
+                "---\nresources:\n  - name: r\n    uri: x://y\n    as: picture\n---\n",
+                "5:9 error resource-as",
+            ),
         ];
         for (text, expected) in cases {
             assert_eq!(check(text).1, [expected], "{text}");

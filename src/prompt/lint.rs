@@ -6,14 +6,41 @@ use super::problem::{Problem, Severity};
 
 /// Names that clients use for commands of their own, and one client for each.
 const CLIENT_COMMANDS: &[(&str, &str)] = &[
-    ("help", "Gemini CLI"), ("clear", "Gemini CLI"), ("init", "Claude Code"), ("chat", "Gemini CLI"), ("mcp", "Gemini CLI"),
-    ("quit", "Gemini CLI"), ("exit", "Claude Code"), ("compact", "Claude Code"), ("config", "Claude Code"),
-    ("cost", "Claude Code"), ("doctor", "Claude Code"), ("login", "Claude Code"), ("logout", "Claude Code"),
-    ("memory", "Claude Code"), ("model", "Claude Code"), ("review", "Claude Code"), ("settings", "Gemini CLI"),
-    ("status", "Claude Code"), ("theme", "Gemini CLI"), ("tools", "Gemini CLI"), ("undo", "opencode"),
-    ("redo", "opencode"), ("share", "opencode"), ("sessions", "opencode"), ("models", "opencode"), ("compress", "Gemini CLI"),
-    ("copy", "Gemini CLI"), ("restore", "Gemini CLI"), ("stats", "Gemini CLI"), ("new", "VS Code"), ("fix", "VS Code"),
-    ("explain", "VS Code"), ("tests", "VS Code"), ("agents", "Claude Code"), ("permissions", "Claude Code"),
+    ("help", "Gemini CLI"),
+    ("clear", "Gemini CLI"),
+    ("init", "Claude Code"),
+    ("chat", "Gemini CLI"),
+    ("mcp", "Gemini CLI"),
+    ("quit", "Gemini CLI"),
+    ("exit", "Claude Code"),
+    ("compact", "Claude Code"),
+    ("config", "Claude Code"),
+    ("cost", "Claude Code"),
+    ("doctor", "Claude Code"),
+    ("login", "Claude Code"),
+    ("logout", "Claude Code"),
+    ("memory", "Claude Code"),
+    ("model", "Claude Code"),
+    ("review", "Claude Code"),
+    ("settings", "Gemini CLI"),
+    ("status", "Claude Code"),
+    ("theme", "Gemini CLI"),
+    ("tools", "Gemini CLI"),
+    ("undo", "opencode"),
+    ("redo", "opencode"),
+    ("share", "opencode"),
+    ("sessions", "opencode"),
+    ("models", "opencode"),
+    ("compress", "Gemini CLI"),
+    ("copy", "Gemini CLI"),
+    ("restore", "Gemini CLI"),
+    ("stats", "Gemini CLI"),
+    ("new", "VS Code"),
+    ("fix", "VS Code"),
+    ("explain", "VS Code"),
+    ("tests", "VS Code"),
+    ("agents", "Claude Code"),
+    ("permissions", "Claude Code"),
 ];
 
 /// The warnings of one prompt file.
@@ -21,13 +48,24 @@ pub fn file(file: &PromptFile, problems: &mut Vec<Problem>) {
     let source = &file.source;
     let front = &file.front;
     let mut warn = |code, span: std::ops::Range<usize>, message: String, hint: &str| {
-        problems.push(source.problem(Severity::Warning, code, span, message, Some(hint.to_owned())));
+        problems.push(source.problem(
+            Severity::Warning,
+            code,
+            span,
+            message,
+            Some(hint.to_owned()),
+        ));
     };
-    if let Some((name, client)) = CLIENT_COMMANDS.iter().find(|(name, _)| *name == file.name.as_str()) {
+    if let Some((name, client)) = CLIENT_COMMANDS
+        .iter()
+        .find(|(name, _)| *name == file.name.as_str())
+    {
         warn(
             "client-command",
             0..0,
-            format!("`{name}` is a command of {client} itself, which may hide this prompt or rename it"),
+            format!(
+                "`{name}` is a command of {client} itself, which may hide this prompt or rename it"
+            ),
             "give it a name that says more",
         );
     }
@@ -47,13 +85,19 @@ pub fn file(file: &PromptFile, problems: &mut Vec<Problem>) {
             warn(
                 "argument-order",
                 places.name.clone(),
-                format!("required argument `{}` comes after the optional `{before}`", argument.name),
+                format!(
+                    "required argument `{}` comes after the optional `{before}`",
+                    argument.name
+                ),
                 "clients that fill arguments by position then ask for the wrong one; put required ones first",
             );
         }
     }
     match file.parts.first() {
-        Some(Part::Text { role: Role::Assistant, span }) => warn(
+        Some(Part::Text {
+            role: Role::Assistant,
+            span,
+        }) => warn(
             "first-message",
             span.start..span.start,
             "the first message is the assistant's".into(),
@@ -71,7 +115,10 @@ pub fn file(file: &PromptFile, problems: &mut Vec<Problem>) {
 }
 
 /// Text that some clients would run or replace.
-fn executed(file: &PromptFile, warn: &mut impl FnMut(&'static str, std::ops::Range<usize>, String, &str)) {
+fn executed(
+    file: &PromptFile,
+    warn: &mut impl FnMut(&'static str, std::ops::Range<usize>, String, &str),
+) {
     let text = &file.source.text;
     let body = &text[file.body.clone()];
     for (i, _) in body.match_indices("!`") {
@@ -80,7 +127,8 @@ fn executed(file: &PromptFile, warn: &mut impl FnMut(&'static str, std::ops::Ran
             warn(
                 "client-executes",
                 at..at + 2,
-                "opencode and Claude Code run what stands between !` and ` as a shell command".into(),
+                "opencode and Claude Code run what stands between !` and ` as a shell command"
+                    .into(),
                 "write the command without the exclamation mark",
             );
         }

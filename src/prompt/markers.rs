@@ -38,7 +38,9 @@ pub fn find(source: &Source, part: Range<usize>, problems: &mut Vec<Problem>) ->
         if let Some((c, length, rest)) = fence_of(line) {
             match fence {
                 None if !(c == '`' && rest.contains('`')) => fence = Some((c, length)),
-                Some((open, least)) if open == c && length >= least && rest.trim().is_empty() => fence = None,
+                Some((open, least)) if open == c && length >= least && rest.trim().is_empty() => {
+                    fence = None
+                }
                 _ => {}
             }
             continue;
@@ -75,7 +77,11 @@ fn marker(source: &Source, line: &Range<usize>, problems: &mut Vec<Problem>) -> 
     }
     let word = word.trim();
     let start = line.start + text.find(word).unwrap_or_default();
-    let place = if word.is_empty() { line.clone() } else { start..start + word.len() };
+    let place = if word.is_empty() {
+        line.clone()
+    } else {
+        start..start + word.len()
+    };
     let mut error = |code, span: Range<usize>, message: String, hint: Option<String>| {
         problems.push(source.problem(Severity::Error, code, span, message, hint));
     };
@@ -89,14 +95,32 @@ fn marker(source: &Source, line: &Range<usize>, problems: &mut Vec<Problem>) -> 
         return None;
     }
     if lower == "resource" {
-        return Some(Marker { mark: Mark::Resource(word.to_owned()), line: line.clone(), word: place });
+        return Some(Marker {
+            mark: Mark::Resource(word.to_owned()),
+            line: line.clone(),
+            word: place,
+        });
     }
     if let Some(role) = Role::parse(word) {
-        return Some(Marker { mark: Mark::Role(role), line: line.clone(), word: place });
+        return Some(Marker {
+            mark: Mark::Role(role),
+            line: line.clone(),
+            word: place,
+        });
     }
-    let hint = nearest(&word.to_lowercase(), ["user", "assistant", "system"])
-        .map_or_else(|| "one of: user, assistant, system".into(), |near| format!("did you mean `{near}`?"));
-    error("marker-role", place, format!("there is no role `{}`", word.chars().take(40).collect::<String>()), Some(hint));
+    let hint = nearest(&word.to_lowercase(), ["user", "assistant", "system"]).map_or_else(
+        || "one of: user, assistant, system".into(),
+        |near| format!("did you mean `{near}`?"),
+    );
+    error(
+        "marker-role",
+        place,
+        format!(
+            "there is no role `{}`",
+            word.chars().take(40).collect::<String>()
+        ),
+        Some(hint),
+    );
     None
 }
 
@@ -109,7 +133,16 @@ mod tests {
         let mut problems = Vec::new();
         let found = find(&source, 0..source.text.len(), &mut problems)
             .into_iter()
-            .map(|m| format!("{}@{}", match m.mark { Mark::Role(r) => r.as_str().into(), Mark::Resource(n) => n }, source.position(m.line.start).0))
+            .map(|m| {
+                format!(
+                    "{}@{}",
+                    match m.mark {
+                        Mark::Role(r) => r.as_str().into(),
+                        Mark::Resource(n) => n,
+                    },
+                    source.position(m.line.start).0
+                )
+            })
             .collect();
         (found, problems.iter().map(|p| p.code).collect())
     }
@@ -117,7 +150,13 @@ mod tests {
     #[test]
     fn markers_stand_alone_outside_fences() {
         let text = "a\n<!-- role: assistant -->\n```md\n<!-- role: user -->\n```\n  <!--resource: runbook-->  \n~~~\n```\n<!-- role: user -->\n~~~\nx <!-- role: user -->\n<!-- note -->\n<!-- role: system -->";
-        assert_eq!(check(text), (vec!["assistant@2".into(), "runbook@6".into(), "system@13".into()], vec![]));
+        assert_eq!(
+            check(text),
+            (
+                vec!["assistant@2".into(), "runbook@6".into(), "system@13".into()],
+                vec![]
+            )
+        );
     }
 
     #[test]

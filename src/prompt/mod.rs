@@ -6,11 +6,11 @@
 pub mod argument;
 pub mod bind;
 pub mod closure;
-pub mod lint;
 mod engine;
 pub mod foreign;
 pub mod front_matter;
 pub mod limits;
+pub mod lint;
 pub mod markers;
 pub mod message;
 pub mod name;
@@ -25,10 +25,10 @@ pub mod yaml;
 
 pub use argument::{Argument, Completable, Example, ResourceBinding};
 pub use bind::{BindError, BoundArguments};
+pub use closure::Prompt;
 pub use limits::Limits;
 pub use message::{Content, Embed, Message, Role};
 pub use name::PromptName;
-pub use closure::Prompt;
 pub use problem::{Problem, Severity};
 pub use render::{RenderError, Rendered, ResolvedResources, render};
 pub use resource::{Resource, ResourceBody};

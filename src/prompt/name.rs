@@ -104,7 +104,10 @@ fn suggest(text: &str) -> Option<String> {
 
 /// Whether a text follows the name rule and may be a label: never `latest`, `v<digits>`, all digits, or 7-40 hex digits.
 pub fn is_label(text: &str) -> bool {
-    name_fault(text).is_none() && text != "latest" && version_number(text).is_none() && !is_revision(text)
+    name_fault(text).is_none()
+        && text != "latest"
+        && version_number(text).is_none()
+        && !is_revision(text)
 }
 
 /// The number of a version text `v<digits>`.
@@ -155,10 +158,44 @@ pub fn suggest_argument_name(text: &str) -> Option<String> {
 
 /// Names a template already gives a meaning to: Tera 2.4's `RESERVED_NAMES`, its tag words, and ours.
 const RESERVED_ARGUMENTS: &[&str] = &[
-    "resources", "true", "True", "false", "False", "loop", "self", "and", "or", "not", "is", "in",
-    "continue", "break", "none", "None", "null", "if", "elif", "else", "endif", "for", "endfor",
-    "set", "endset", "set_global", "block", "endblock", "extends", "include", "raw", "endraw", "filter",
-    "endfilter", "component", "endcomponent", "super", "body",
+    "resources",
+    "true",
+    "True",
+    "false",
+    "False",
+    "loop",
+    "self",
+    "and",
+    "or",
+    "not",
+    "is",
+    "in",
+    "continue",
+    "break",
+    "none",
+    "None",
+    "null",
+    "if",
+    "elif",
+    "else",
+    "endif",
+    "for",
+    "endfor",
+    "set",
+    "endset",
+    "set_global",
+    "block",
+    "endblock",
+    "extends",
+    "include",
+    "raw",
+    "endraw",
+    "filter",
+    "endfilter",
+    "component",
+    "endcomponent",
+    "super",
+    "body",
 ];
 
 #[cfg(test)]
@@ -170,7 +207,17 @@ mod tests {
         for good in ["a", "code-review", "x_1", &"a".repeat(40)] {
             assert!(PromptName::parse(good).is_ok(), "{good}");
         }
-        for bad in ["", "A", "1a", "-a", "a b", "코드", "a.b", "a/b", &"a".repeat(41)] {
+        for bad in [
+            "",
+            "A",
+            "1a",
+            "-a",
+            "a b",
+            "코드",
+            "a.b",
+            "a/b",
+            &"a".repeat(41),
+        ] {
             assert!(PromptName::parse(bad).is_err(), "{bad}");
         }
         let e = PromptName::parse("Code Review").unwrap_err();
@@ -192,6 +239,9 @@ mod tests {
         for bad in ["svc-name", "", "1a", "_x", "resources", "loop", "서비스"] {
             assert!(argument_name_fault(bad).is_some(), "{bad}");
         }
-        assert_eq!(suggest_argument_name("svc-name").as_deref(), Some("svc_name"));
+        assert_eq!(
+            suggest_argument_name("svc-name").as_deref(),
+            Some("svc_name")
+        );
     }
 }

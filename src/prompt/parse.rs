@@ -91,7 +91,12 @@ pub fn hex(bytes: &[u8]) -> Arc<str> {
 }
 
 /// Reads a prompt file; `None` when it has no usable name or is no text.
-pub fn prompt_file(path: &Arc<str>, bytes: &[u8], limits: &Limits, problems: &mut Vec<Problem>) -> Option<PromptFile> {
+pub fn prompt_file(
+    path: &Arc<str>,
+    bytes: &[u8],
+    limits: &Limits,
+    problems: &mut Vec<Problem>,
+) -> Option<PromptFile> {
     let (name, folder) = match front_matter::name_and_folder(path) {
         Ok(found) => found,
         Err(problem) => {
@@ -112,15 +117,31 @@ pub fn prompt_file(path: &Arc<str>, bytes: &[u8], limits: &Limits, problems: &mu
     let before = count_errors(problems);
     let marks = markers::find(&source, body.clone(), problems);
     let constructs = scan::scan_from(&source.text, body.clone());
-    let declared = |name: &str| name == "resources" || front.arguments.iter().any(|a| &*a.name == name);
+    let declared =
+        |name: &str| name == "resources" || front.arguments.iter().any(|a| &*a.name == name);
     structure(&source, &constructs, &marks, &declared, problems);
     let parts = parts(&source, &body, &marks, &front, problems);
     let sound = count_errors(problems) == before;
-    Some(PromptFile { name, folder, sha256: sha256_hex(bytes), front, body, constructs, parts, sound, source })
+    Some(PromptFile {
+        name,
+        folder,
+        sha256: sha256_hex(bytes),
+        front,
+        body,
+        constructs,
+        parts,
+        sound,
+        source,
+    })
 }
 
 /// Reads a partial; `None` when it is no text.
-pub fn partial(path: &Arc<str>, bytes: &[u8], limits: &Limits, problems: &mut Vec<Problem>) -> Option<Partial> {
+pub fn partial(
+    path: &Arc<str>,
+    bytes: &[u8],
+    limits: &Limits,
+    problems: &mut Vec<Problem>,
+) -> Option<Partial> {
     let name = path.strip_prefix("partials/").unwrap_or(path);
     let source = decode(path, bytes, limits, problems)?;
     let before = count_errors(problems);
@@ -140,19 +161,41 @@ pub fn partial(path: &Arc<str>, bytes: &[u8], limits: &Limits, problems: &mut Ve
     let declared = |name: &str| {
         !matches!(
             name,
-            "github" | "env" | "secrets" | "vars" | "matrix" | "steps" | "needs" | "runner" | "job" | "strategy" | "end" | "else"
+            "github"
+                | "env"
+                | "secrets"
+                | "vars"
+                | "matrix"
+                | "steps"
+                | "needs"
+                | "runner"
+                | "job"
+                | "strategy"
+                | "end"
+                | "else"
         )
     };
     structure(&source, &constructs, &[], &declared, problems);
     let sound = count_errors(problems) == before;
-    Some(Partial { name: name.into(), sha256: sha256_hex(bytes), constructs, sound, source })
+    Some(Partial {
+        name: name.into(),
+        sha256: sha256_hex(bytes),
+        constructs,
+        sound,
+        source,
+    })
 }
 
 fn count_errors(problems: &[Problem]) -> usize {
     problems.iter().filter(|p| p.is_error()).count()
 }
 
-fn decode(path: &Arc<str>, bytes: &[u8], limits: &Limits, problems: &mut Vec<Problem>) -> Option<Source> {
+fn decode(
+    path: &Arc<str>,
+    bytes: &[u8],
+    limits: &Limits,
+    problems: &mut Vec<Problem>,
+) -> Option<Source> {
     if bytes.starts_with(b"version https://git-lfs.github.com/spec/") {
         problems.push(Problem::whole(
             Severity::Error,
@@ -168,7 +211,11 @@ fn decode(path: &Arc<str>, bytes: &[u8], limits: &Limits, problems: &mut Vec<Pro
             Severity::Error,
             "file-size",
             path,
-            format!("the file is {} bytes; at most {} are read (prompt_file_bytes)", bytes.len(), limits.prompt_file_bytes),
+            format!(
+                "the file is {} bytes; at most {} are read (prompt_file_bytes)",
+                bytes.len(),
+                limits.prompt_file_bytes
+            ),
             Some("move parts of it into partials or resources".into()),
         ));
         return None;
@@ -228,7 +275,9 @@ fn structure(
             problems.push(unreadable(source, construct, at, fault));
             continue;
         }
-        if construct.kind == Kind::Comment && !text[construct.span.start + 2..].starts_with([' ', '-', '\n', '\t', '#']) {
+        if construct.kind == Kind::Comment
+            && !text[construct.span.start + 2..].starts_with([' ', '-', '\n', '\t', '#'])
+        {
             problems.push(source.problem(
                 Severity::Warning,
                 "tight-comment",
@@ -284,14 +333,24 @@ fn unreadable(source: &Source, construct: &Construct, at: usize, fault: Fault) -
             format!("`{}` is never closed", &source.text[construct.span.clone()]),
             "close it, or wrap it in {% raw %} … {% endraw %} to keep it as text",
         ),
-        Fault::OpenText => (at..at + 1, "this quote is never closed".into(), "add the closing quote"),
+        Fault::OpenText => (
+            at..at + 1,
+            "this quote is never closed".into(),
+            "add the closing quote",
+        ),
         Fault::Character(c) => (
             at..at + c.len_utf8(),
             format!("`{c}` cannot stand in a template expression"),
             "names are ASCII letters, digits and `_`; other text goes in quotes, or wrap it in {% raw %}",
         ),
     };
-    source.problem(Severity::Error, "template-syntax", span, message, Some(hint.into()))
+    source.problem(
+        Severity::Error,
+        "template-syntax",
+        span,
+        message,
+        Some(hint.into()),
+    )
 }
 
 fn include_target(source: &Source, construct: &Construct, problems: &mut Vec<Problem>) {
@@ -299,16 +358,23 @@ fn include_target(source: &Source, construct: &Construct, problems: &mut Vec<Pro
     if !matches!(construct.tag_word(text), "include" | "extends") {
         return;
     }
-    let Some(token) = construct.tokens.get(1) else { return };
+    let Some(token) = construct.tokens.get(1) else {
+        return;
+    };
     let word = &text[token.span.clone()];
     if token.kind != scan::TokenKind::Text {
-        problems.push(source.problem(
-            Severity::Error,
-            "include-dynamic",
-            token.span.clone(),
-            "what is included must be written out in quotes".into(),
-            Some("{% include \"severity-rubric.md\" %}; choose between partials with {% if %}".into()),
-        ));
+        problems.push(
+            source.problem(
+                Severity::Error,
+                "include-dynamic",
+                token.span.clone(),
+                "what is included must be written out in quotes".into(),
+                Some(
+                    "{% include \"severity-rubric.md\" %}; choose between partials with {% if %}"
+                        .into(),
+                ),
+            ),
+        );
         return;
     }
     let name = &word[1..word.len() - 1];
@@ -317,7 +383,10 @@ fn include_target(source: &Source, construct: &Construct, problems: &mut Vec<Pro
             Severity::Error,
             "include-name",
             token.span.clone(),
-            format!("`{}` is not the name of a partial", name.chars().take(80).collect::<String>()),
+            format!(
+                "`{}` is not the name of a partial",
+                name.chars().take(80).collect::<String>()
+            ),
             Some("name a file under partials/, like \"severity-rubric.md\"".into()),
         ));
     }
@@ -326,11 +395,15 @@ fn include_target(source: &Source, construct: &Construct, problems: &mut Vec<Pro
 /// Whether a text can name a partial: relative, `/` separated, no `.` or `..` segments, ending in `.md`.
 pub fn is_partial_name(name: &str) -> bool {
     name.len() <= 200
-        && name.strip_suffix(".md").is_some_and(|stem| !stem.is_empty())
+        && name
+            .strip_suffix(".md")
+            .is_some_and(|stem| !stem.is_empty())
         && name.split('/').all(|segment| {
             !segment.is_empty()
                 && !segment.starts_with('.')
-                && segment.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' '))
+                && segment
+                    .chars()
+                    .all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' '))
         })
 }
 
@@ -364,17 +437,18 @@ fn parts(
     let mut role = Role::User;
     let mut start = body.start;
     let mut after_marker = false;
-    let text_part = |out: &mut Vec<Part>, role, mut span: Range<usize>, after: bool, before: bool| {
-        if after {
-            span.start += blank_lines_ahead(&text[span.clone()]);
-        }
-        if before {
-            span.end -= blank_lines_behind(&text[span.clone()]);
-        }
-        if !text[span.clone()].trim().is_empty() {
-            out.push(Part::Text { role, span });
-        }
-    };
+    let text_part =
+        |out: &mut Vec<Part>, role, mut span: Range<usize>, after: bool, before: bool| {
+            if after {
+                span.start += blank_lines_ahead(&text[span.clone()]);
+            }
+            if before {
+                span.end -= blank_lines_behind(&text[span.clone()]);
+            }
+            if !text[span.clone()].trim().is_empty() {
+                out.push(Part::Text { role, span });
+            }
+        };
     for mark in marks {
         text_part(&mut out, role, start..mark.line.start, after_marker, true);
         match &mark.mark {
@@ -393,7 +467,10 @@ fn parts(
                         Severity::Error,
                         "unknown-binding",
                         mark.word.clone(),
-                        format!("no resource `{}` is declared", name.chars().take(40).collect::<String>()),
+                        format!(
+                            "no resource `{}` is declared",
+                            name.chars().take(40).collect::<String>()
+                        ),
                         Some(hint),
                     ));
                 }
@@ -404,7 +481,10 @@ fn parts(
     }
     text_part(&mut out, role, start..body.end, after_marker, false);
     // a declared resource with no marker follows the first text
-    let mut at = out.iter().position(|p| matches!(p, Part::Text { .. })).map_or(out.len(), |i| i + 1);
+    let mut at = out
+        .iter()
+        .position(|p| matches!(p, Part::Text { .. }))
+        .map_or(out.len(), |i| i + 1);
     for (binding, placed) in placed.iter().enumerate() {
         if !placed {
             let role = match at.checked_sub(1).and_then(|i| out.get(i)) {
@@ -419,11 +499,18 @@ fn parts(
 }
 
 fn blank_lines_ahead(text: &str) -> usize {
-    text.split_inclusive('\n').take_while(|l| l.trim().is_empty()).map(str::len).sum()
+    text.split_inclusive('\n')
+        .take_while(|l| l.trim().is_empty())
+        .map(str::len)
+        .sum()
 }
 
 fn blank_lines_behind(text: &str) -> usize {
-    text.split_inclusive('\n').rev().take_while(|l| l.trim().is_empty()).map(str::len).sum()
+    text.split_inclusive('\n')
+        .rev()
+        .take_while(|l| l.trim().is_empty())
+        .map(str::len)
+        .sum()
 }
 
 #[cfg(test)]
@@ -432,35 +519,65 @@ mod tests {
 
     fn check(text: &str) -> (Vec<String>, Vec<String>) {
         let mut problems = Vec::new();
-        let file = prompt_file(&"prompts/sre/x.md".into(), text.as_bytes(), &Limits::default(), &mut problems);
+        let file = prompt_file(
+            &"prompts/sre/x.md".into(),
+            text.as_bytes(),
+            &Limits::default(),
+            &mut problems,
+        );
         let parts = file.map_or_else(Vec::new, |file| {
             file.parts
                 .iter()
                 .map(|part| match part {
-                    Part::Text { role, span } => format!("{} {:?}", role.as_str(), &file.source.text[span.clone()]),
+                    Part::Text { role, span } => {
+                        format!("{} {:?}", role.as_str(), &file.source.text[span.clone()])
+                    }
                     Part::Resource { role, binding } => {
                         format!("{} ={}", role.as_str(), file.front.bindings[*binding].name)
                     }
                 })
                 .collect()
         });
-        (parts, problems.iter().map(|p| format!("{}:{} {}", p.line, p.column, p.code)).collect())
+        (
+            parts,
+            problems
+                .iter()
+                .map(|p| format!("{}:{} {}", p.line, p.column, p.code))
+                .collect(),
+        )
     }
 
     #[test]
     fn parts_are_cut_at_markers() {
         let text = "---\nresources: [{name: r, uri: \"x://y\"}, {name: s, uri: \"x://z\"}]\n---\nA\n\n<!-- resource: r -->\n\n<!-- role: assistant -->\n\n\nB\n  \nC\n";
-        assert_eq!(check(text).0, ["user \"A\\n\"", "user =s", "user =r", "assistant \"B\\n  \\nC\\n\""]);
+        assert_eq!(
+            check(text).0,
+            [
+                "user \"A\\n\"",
+                "user =s",
+                "user =r",
+                "assistant \"B\\n  \\nC\\n\""
+            ]
+        );
         assert_eq!(check("A").0, ["user \"A\""]);
         assert_eq!(check("---\n---").0, Vec::<String>::new());
-        assert_eq!(check("<!-- role: system -->\nS\n<!-- role: user -->\nU").0, ["system \"S\\n\"", "user \"U\""]);
+        assert_eq!(
+            check("<!-- role: system -->\nS\n<!-- role: user -->\nU").0,
+            ["system \"S\\n\"", "user \"U\""]
+        );
     }
 
     #[test]
     fn what_is_wrong_with_a_body() {
         let cases = [
-            ("{% if a %}\n<!-- role: user -->\n{% endif %}", "2:1 marker-crossed"),
-            ("{% raw %}\n<!-- role: user -->\n{% endraw %}", "2:1 marker-inside"),
+            (
+                "{% if a %}\n<!-- role: user -->\n{% endif %}",
+                "2:1 marker-crossed",
+            ),
+            (
+                "{% raw %}\n<!-- role: user -->\n{% endraw %}",
+                "2:1 marker-inside",
+            ),
             ("{#\n<!-- role: user -->\n#}", "2:1 marker-inside"),
             ("<!-- resource: nope -->", "1:16 unknown-binding"),
             ("{% include x %}", "1:12 include-dynamic"),
@@ -478,9 +595,23 @@ mod tests {
 
     #[test]
     fn sizes_are_named_with_both_numbers() {
-        let limits = Limits { prompt_file_bytes: 10, ..Limits::default() };
+        let limits = Limits {
+            prompt_file_bytes: 10,
+            ..Limits::default()
+        };
         let mut problems = Vec::new();
-        assert!(prompt_file(&"prompts/x.md".into(), b"01234567890", &limits, &mut problems).is_none());
-        assert_eq!(problems[0].message, "the file is 11 bytes; at most 10 are read (prompt_file_bytes)");
+        assert!(
+            prompt_file(
+                &"prompts/x.md".into(),
+                b"01234567890",
+                &limits,
+                &mut problems
+            )
+            .is_none()
+        );
+        assert_eq!(
+            problems[0].message,
+            "the file is 11 bytes; at most 10 are read (prompt_file_bytes)"
+        );
     }
 }

@@ -90,7 +90,13 @@ impl Problem {
         if self.line == 0 {
             format!("{}: {}", self.path, self.message)
         } else {
-            format!("{}:{}:{}: {}", self.path, self.line, self.column.max(1), self.message)
+            format!(
+                "{}:{}:{}: {}",
+                self.path,
+                self.line,
+                self.column.max(1),
+                self.message
+            )
         }
     }
 }
@@ -116,7 +122,8 @@ pub fn nearest_all<'a>(
                 return None;
             }
             let distance = strsim::damerau_levenshtein(&text, &lower);
-            let contained = text.len() >= 3 && (lower.contains(&text) || (lower.len() >= 3 && text.contains(&lower)));
+            let contained = text.len() >= 3
+                && (lower.contains(&text) || (lower.len() >= 3 && text.contains(&lower)));
             if distance <= (length / 3).max(1) && distance < length {
                 Some((distance, candidate))
             } else if contained {
@@ -127,7 +134,10 @@ pub fn nearest_all<'a>(
         })
         .collect();
     near.sort();
-    near.into_iter().take(limit).map(|(_, candidate)| candidate).collect()
+    near.into_iter()
+        .take(limit)
+        .map(|(_, candidate)| candidate)
+        .collect()
 }
 
 #[cfg(test)]
@@ -136,7 +146,10 @@ mod tests {
 
     #[test]
     fn near_is_near() {
-        assert_eq!(nearest("incident-triag", ["incident-triage", "x"]), Some("incident-triage"));
+        assert_eq!(
+            nearest("incident-triag", ["incident-triage", "x"]),
+            Some("incident-triage")
+        );
         assert_eq!(nearest("code", ["code-review"]), Some("code-review"));
         assert_eq!(nearest("zzz", ["code-review", "a"]), None);
         assert_eq!(nearest("a", ["b"]), None);

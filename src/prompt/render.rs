@@ -68,7 +68,11 @@ pub enum RenderError {
 }
 
 fn included_by(prompt: &str, path: &str) -> String {
-    if prompt == path { String::new() } else { format!(" (included by {prompt})") }
+    if prompt == path {
+        String::new()
+    } else {
+        format!(" (included by {prompt})")
+    }
 }
 
 /// Renders a prompt into messages. Parts that render blank vanish; resources that were not found are left out.
@@ -87,36 +91,54 @@ pub fn render(
                 let text = if prompt.literal[i] {
                     prompt.text[span.clone()].to_owned()
                 } else {
-                    let context = context.get_or_insert_with(|| full_context(prompt, bound, resources));
+                    let context =
+                        context.get_or_insert_with(|| full_context(prompt, bound, resources));
                     run(prompt, &part_template(i), context, left, limits)?
                 };
                 if text.len() > left {
-                    return Err(RenderError::OutputLimit { limit: limits.output_bytes });
+                    return Err(RenderError::OutputLimit {
+                        limit: limits.output_bytes,
+                    });
                 }
                 left -= text.len();
                 if !text.trim().is_empty() {
-                    messages.push(Message { role: *role, content: Content::Text(text) });
+                    messages.push(Message {
+                        role: *role,
+                        content: Content::Text(text),
+                    });
                 }
             }
             Part::Resource { role, binding } => {
-                let found = resources.entries.get(*binding).and_then(|r| r.resource.clone());
+                let found = resources
+                    .entries
+                    .get(*binding)
+                    .and_then(|r| r.resource.clone());
                 if let Some(resource) = found {
                     messages.push(embedded(prompt, *role, *binding, resource));
                 }
             }
         }
     }
-    Ok(Rendered { messages, nonce_used: prompt.uses_nonce })
+    Ok(Rendered {
+        messages,
+        nonce_used: prompt.uses_nonce,
+    })
 }
 
 fn embedded(prompt: &Prompt, role: Role, binding: usize, resource: Arc<Resource>) -> Message {
     let declared = &prompt.bindings[binding];
     let content = match (declared.embed, resource.text()) {
         (Embed::Text, Some(text)) => Content::Text(text.to_owned()),
-        (Embed::Text, None) => {
-            Content::Resource { binding: declared.name.clone(), resource, embed: Embed::Resource }
-        }
-        (embed, _) => Content::Resource { binding: declared.name.clone(), resource, embed },
+        (Embed::Text, None) => Content::Resource {
+            binding: declared.name.clone(),
+            resource,
+            embed: Embed::Resource,
+        },
+        (embed, _) => Content::Resource {
+            binding: declared.name.clone(),
+            resource,
+            embed,
+        },
     };
     Message { role, content }
 }
@@ -131,7 +153,10 @@ pub fn render_uri(
     let Some(arguments) = &prompt.uri_arguments[binding] else {
         return Ok(prompt.bindings[binding].uri.clone());
     };
-    if arguments.iter().any(|name| bound.get(name).is_none_or(str::is_empty)) {
+    if arguments
+        .iter()
+        .any(|name| bound.get(name).is_none_or(str::is_empty))
+    {
         return Ok(String::new());
     }
     let mut context = Context::new();
@@ -154,10 +179,22 @@ fn full_context(prompt: &Prompt, bound: &BoundArguments, resources: &ResolvedRes
     if prompt.uses_resources {
         let mut all: BTreeMap<String, Value> = BTreeMap::new();
         for (binding, entry) in prompt.bindings.iter().zip(&resources.entries) {
-            let text = entry.resource.as_ref().and_then(|r| r.text()).unwrap_or_default();
+            let text = entry
+                .resource
+                .as_ref()
+                .and_then(|r| r.text())
+                .unwrap_or_default();
             let members: BTreeMap<String, Value> = BTreeMap::from([
                 ("found".to_owned(), Value::from(entry.resource.is_some())),
-                ("uri".to_owned(), Value::from(entry.resource.as_ref().map_or(entry.uri.as_str(), |r| &*r.uri))),
+                (
+                    "uri".to_owned(),
+                    Value::from(
+                        entry
+                            .resource
+                            .as_ref()
+                            .map_or(entry.uri.as_str(), |r| &*r.uri),
+                    ),
+                ),
                 ("text".to_owned(), Value::from(text)),
             ]);
             all.insert(binding.name.to_string(), Value::from(members));
@@ -167,7 +204,13 @@ fn full_context(prompt: &Prompt, bound: &BoundArguments, resources: &ResolvedRes
     context
 }
 
-fn run(prompt: &Prompt, template: &str, context: &Context, left: usize, limits: &Limits) -> Result<String, RenderError> {
+fn run(
+    prompt: &Prompt,
+    template: &str,
+    context: &Context,
+    left: usize,
+    limits: &Limits,
+) -> Result<String, RenderError> {
     let fail = |path: &str, line, column, message: &str| RenderError::Template {
         prompt: prompt.path.to_string(),
         path: path.to_owned(),
@@ -176,12 +219,23 @@ fn run(prompt: &Prompt, template: &str, context: &Context, left: usize, limits: 
         message: message.to_owned(),
     };
     let Some(tera) = prompt.engine() else {
-        return Err(fail(&prompt.path, 0, 0, "the templates of this prompt do not compile"));
+        return Err(fail(
+            &prompt.path,
+            0,
+            0,
+            "the templates of this prompt do not compile",
+        ));
     };
-    let mut out = Bounded { bytes: Vec::with_capacity(1024), limit: left, exceeded: false };
+    let mut out = Bounded {
+        bytes: Vec::with_capacity(1024),
+        limit: left,
+        exceeded: false,
+    };
     let result = tera.render_to(template, context, &mut out);
     if out.exceeded {
-        return Err(RenderError::OutputLimit { limit: limits.output_bytes });
+        return Err(RenderError::OutputLimit {
+            limit: limits.output_bytes,
+        });
     }
     if let Err(error) = result {
         let places = engine::places(&error);
@@ -191,5 +245,12 @@ fn run(prompt: &Prompt, template: &str, context: &Context, left: usize, limits: 
         let (path, line, column) = prompt.locate(first);
         return Err(fail(&path, line, column, &first.message));
     }
-    String::from_utf8(out.bytes).map_err(|_| fail(&prompt.path, 0, 0, "the template gave bytes that are not UTF-8"))
+    String::from_utf8(out.bytes).map_err(|_| {
+        fail(
+            &prompt.path,
+            0,
+            0,
+            "the template gave bytes that are not UTF-8",
+        )
+    })
 }

@@ -73,7 +73,11 @@ impl Construct {
 
     /// The word that makes a tag what it is: `if`, `include`, …
     pub fn tag_word<'s>(&self, source: &'s str) -> &'s str {
-        if self.kind == Kind::Tag { self.word(source, 0) } else { "" }
+        if self.kind == Kind::Tag {
+            self.word(source, 0)
+        } else {
+            ""
+        }
     }
 }
 
@@ -113,13 +117,23 @@ fn next_open(text: &str, at: usize) -> Option<usize> {
 
 fn construct(text: &str, open: usize) -> Construct {
     let bytes = text.as_bytes();
-    let done = |kind, end, tokens, fault| Construct { kind, span: open..end, tokens, fault };
+    let done = |kind, end, tokens, fault| Construct {
+        kind,
+        span: open..end,
+        tokens,
+        fault,
+    };
     let trimmed = usize::from(bytes.get(open + 2) == Some(&b'-'));
     let inner = open + 2 + trimmed;
     if bytes[open + 1] == b'#' {
         return match text[inner..].find("#}") {
             Some(i) => done(Kind::Comment, inner + i + 2, Vec::new(), None),
-            None => done(Kind::Comment, open + 2, Vec::new(), Some((open, Fault::Open))),
+            None => done(
+                Kind::Comment,
+                open + 2,
+                Vec::new(),
+                Some((open, Fault::Open)),
+            ),
         };
     }
     if bytes[open + 1] == b'%'
@@ -135,13 +149,18 @@ fn construct(text: &str, open: usize) -> Construct {
         }
         return done(Kind::Raw, after, Vec::new(), Some((open, Fault::Open)));
     }
-    let (kind, close) =
-        if bytes[open + 1] == b'{' { (Kind::Expression, "}}") } else { (Kind::Tag, "%}") };
+    let (kind, close) = if bytes[open + 1] == b'{' {
+        (Kind::Expression, "}}")
+    } else {
+        (Kind::Tag, "%}")
+    };
     let mut tokens = Vec::new();
     let mut at = inner;
     let fault = loop {
         let rest = &text[at..];
-        let Some(first) = rest.chars().next() else { break (open, Fault::Open) };
+        let Some(first) = rest.chars().next() else {
+            break (open, Fault::Open);
+        };
         if first.is_ascii_whitespace() {
             at += 1;
             continue;
@@ -154,7 +173,10 @@ fn construct(text: &str, open: usize) -> Construct {
         }
         match token(rest, first) {
             Ok((kind, length)) => {
-                tokens.push(Token { kind, span: at..at + length });
+                tokens.push(Token {
+                    kind,
+                    span: at..at + length,
+                });
                 at += length;
             }
             Err(fault) => break (at, fault),
@@ -175,7 +197,10 @@ fn skip_tag(text: &str, at: usize, name: &str) -> Option<usize> {
     let blank = |s: &'static [char]| s;
     let white = blank(&[' ', '\t', '\n', '\r', '\u{c}']);
     let rest = &text[at..];
-    let rest = rest.strip_prefix('-').unwrap_or(rest).trim_start_matches(white);
+    let rest = rest
+        .strip_prefix('-')
+        .unwrap_or(rest)
+        .trim_start_matches(white);
     let rest = rest.strip_prefix(name)?.trim_start_matches(white);
     let rest = rest.strip_prefix('-').unwrap_or(rest).strip_prefix("%}")?;
     Some(text.len() - rest.len())
@@ -217,7 +242,10 @@ fn token(rest: &str, first: char) -> Result<(TokenKind, usize), Fault> {
             Ok((TokenKind::Number, length))
         }
         'a'..='z' | 'A'..='Z' | '_' => {
-            let length = bytes.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+            let length = bytes
+                .iter()
+                .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
+                .count();
             Ok((TokenKind::Ident, length))
         }
         c if "+-*/%!.,:~|=<>()[]{}@".contains(c) => Ok((TokenKind::Punct, 1)),
@@ -227,8 +255,8 @@ fn token(rest: &str, first: char) -> Result<(TokenKind, usize), Fault> {
 
 /// Words of the expression language that are never variables.
 const WORDS: &[&str] = &[
-    "and", "or", "not", "in", "is", "if", "elif", "else", "for", "true", "True", "false", "False", "none", "None",
-    "null", "loop", "self",
+    "and", "or", "not", "in", "is", "if", "elif", "else", "for", "true", "True", "false", "False",
+    "none", "None", "null", "loop", "self",
 ];
 
 /// The tokens of a construct that read a variable (its first name: `a` of `a.b`).
@@ -243,25 +271,33 @@ pub fn variables<'c>(source: &'c str, construct: &'c Construct) -> impl Iterator
     };
     // `for a in b`, `for k, v in m`, `set a = b`: names before `in` or `=` are bound, not read
     let body = match tag {
-        "for" => (0..construct.tokens.len()).find(|i| text(*i) == "in").map_or(usize::MAX, |i| i + 1),
+        "for" => (0..construct.tokens.len())
+            .find(|i| text(*i) == "in")
+            .map_or(usize::MAX, |i| i + 1),
         "set" | "set_global" => 2,
         _ => start,
     };
-    construct.tokens.iter().enumerate().skip(body).filter_map(move |(i, token)| {
-        if token.kind != TokenKind::Ident || WORDS.contains(&text(i)) {
-            return None;
-        }
-        let before = if i == 0 { "" } else { text(i - 1) };
-        let before2 = if i < 2 { "" } else { text(i - 2) };
-        let after = text(i + 1);
-        let is_member = matches!(before, "." | "?.");
-        let is_filter = before == "|" || (tag == "filter" && i == 1);
-        let is_test = before == "is" || (before == "not" && before2 == "is");
-        let is_call = after == "(" || matches!(before, "<" | "</");
-        let is_keyword = after == "=" && matches!(before, "(" | ",");
-        let is_key = after == ":" && matches!(before, "{" | ",");
-        (!(is_member || is_filter || is_test || is_call || is_keyword || is_key)).then_some(token)
-    })
+    construct
+        .tokens
+        .iter()
+        .enumerate()
+        .skip(body)
+        .filter_map(move |(i, token)| {
+            if token.kind != TokenKind::Ident || WORDS.contains(&text(i)) {
+                return None;
+            }
+            let before = if i == 0 { "" } else { text(i - 1) };
+            let before2 = if i < 2 { "" } else { text(i - 2) };
+            let after = text(i + 1);
+            let is_member = matches!(before, "." | "?.");
+            let is_filter = before == "|" || (tag == "filter" && i == 1);
+            let is_test = before == "is" || (before == "not" && before2 == "is");
+            let is_call = after == "(" || matches!(before, "<" | "</");
+            let is_keyword = after == "=" && matches!(before, "(" | ",");
+            let is_key = after == ":" && matches!(before, "{" | ",");
+            (!(is_member || is_filter || is_test || is_call || is_keyword || is_key))
+                .then_some(token)
+        })
 }
 
 /// Names a source binds itself: `set`, `set_global`, `for`, component parameters.
@@ -280,7 +316,11 @@ pub fn bound_names<'s>(source: &'s str, constructs: &'s [Construct]) -> Vec<&'s 
                     .filter(|w| *w != ","),
             ),
             "component" => out.extend(
-                construct.tokens.iter().filter(|t| t.kind == TokenKind::Ident).map(|t| &source[t.span.clone()]),
+                construct
+                    .tokens
+                    .iter()
+                    .filter(|t| t.kind == TokenKind::Ident)
+                    .map(|t| &source[t.span.clone()]),
             ),
             _ => {}
         }
@@ -289,7 +329,10 @@ pub fn bound_names<'s>(source: &'s str, constructs: &'s [Construct]) -> Vec<&'s 
 }
 
 /// What a source includes or extends: the name without quotes, and the token.
-pub fn includes<'s>(source: &'s str, constructs: &'s [Construct]) -> impl Iterator<Item = (&'s str, &'s Token)> {
+pub fn includes<'s>(
+    source: &'s str,
+    constructs: &'s [Construct],
+) -> impl Iterator<Item = (&'s str, &'s Token)> {
     constructs.iter().filter_map(move |construct| {
         if !matches!(construct.tag_word(source), "include" | "extends") {
             return None;
@@ -316,15 +359,25 @@ pub fn nesting(source: &str, construct: &Construct) -> Nesting {
     match construct.tag_word(source) {
         "if" | "for" | "filter" | "block" | "component" => Nesting::Opens,
         "set" | "set_global" => {
-            let assigns = construct.tokens.iter().any(|t| &source[t.span.clone()] == "=");
+            let assigns = construct
+                .tokens
+                .iter()
+                .any(|t| &source[t.span.clone()] == "=");
             let is_block = construct.tokens.len() == 2 || construct.word(source, 2) == "|";
-            if is_block || !assigns { Nesting::Opens } else { Nesting::Flat }
+            if is_block || !assigns {
+                Nesting::Opens
+            } else {
+                Nesting::Flat
+            }
         }
-        "endif" | "endfor" | "endfilter" | "endblock" | "endcomponent" | "endset" | "endset_global" => {
-            Nesting::Closes
-        }
+        "endif" | "endfor" | "endfilter" | "endblock" | "endcomponent" | "endset"
+        | "endset_global" => Nesting::Closes,
         "<" => {
-            if construct.tokens.last().is_some_and(|t| &source[t.span.clone()] == "/") {
+            if construct
+                .tokens
+                .last()
+                .is_some_and(|t| &source[t.span.clone()] == "/")
+            {
                 Nesting::Flat
             } else {
                 Nesting::Opens
@@ -340,14 +393,21 @@ mod tests {
     use super::*;
 
     fn kinds(source: &str) -> Vec<(Kind, &str, bool)> {
-        scan(source).iter().map(|c| (c.kind, &source[c.span.clone()], c.fault.is_some())).collect()
+        scan(source)
+            .iter()
+            .map(|c| (c.kind, &source[c.span.clone()], c.fault.is_some()))
+            .collect()
     }
 
     fn names(source: &str) -> Vec<&str> {
         let constructs = scan(source);
         constructs
             .iter()
-            .flat_map(|c| variables(source, c).map(|t| t.span.clone()).collect::<Vec<_>>())
+            .flat_map(|c| {
+                variables(source, c)
+                    .map(|t| t.span.clone())
+                    .collect::<Vec<_>>()
+            })
             .map(|span| &source[span])
             .collect()
     }
@@ -363,7 +423,10 @@ mod tests {
                 (Kind::Raw, "{% raw %}{{ f }}{% endraw %}", false),
             ]
         );
-        assert_eq!(kinds("{{ '}}' }}"), [(Kind::Expression, "{{ '}}' }}", false)]);
+        assert_eq!(
+            kinds("{{ '}}' }}"),
+            [(Kind::Expression, "{{ '}}' }}", false)]
+        );
         assert_eq!(kinds("{ {a} } 한글 {"), []);
     }
 
@@ -385,17 +448,34 @@ mod tests {
     #[test]
     fn variables_are_found() {
         assert_eq!(names("{{ a.b | upper | default(value=c) }}"), ["a", "c"]);
-        assert_eq!(names("{% if a is defined and not b %}{% elif c == 'd' %}"), ["a", "b", "c"]);
-        assert_eq!(names("{% for k, v in m.items %}{{ k }}{% endfor %}"), ["m", "k"]);
+        assert_eq!(
+            names("{% if a is defined and not b %}{% elif c == 'd' %}"),
+            ["a", "b", "c"]
+        );
+        assert_eq!(
+            names("{% for k, v in m.items %}{{ k }}{% endfor %}"),
+            ["m", "k"]
+        );
         assert_eq!(names("{% set x = y ~ 'z' %}{{ range(end=n) }}"), ["y", "n"]);
-        assert_eq!(names("{{ {a: b, 'c': d} }}{{ x is containing(pat=y) }}"), ["b", "d", "x", "y"]);
-        assert_eq!(names("{% include 'a.md' %}{% block b %}{% filter upper %}"), Vec::<&str>::new());
+        assert_eq!(
+            names("{{ {a: b, 'c': d} }}{{ x is containing(pat=y) }}"),
+            ["b", "d", "x", "y"]
+        );
+        assert_eq!(
+            names("{% include 'a.md' %}{% block b %}{% filter upper %}"),
+            Vec::<&str>::new()
+        );
     }
 
     #[test]
     fn includes_are_found() {
         let source = "{% include \"a.md\" %}{%- include 'b.md' -%}{% include c %}";
         let constructs = scan(source);
-        assert_eq!(includes(source, &constructs).map(|(n, _)| n).collect::<Vec<_>>(), ["a.md", "b.md"]);
+        assert_eq!(
+            includes(source, &constructs)
+                .map(|(n, _)| n)
+                .collect::<Vec<_>>(),
+            ["a.md", "b.md"]
+        );
     }
 }

@@ -31,7 +31,9 @@ pub enum SelectorError {
     #[error(transparent)]
     Name(#[from] NameError),
     /// The part after `@` is nothing that can be selected.
-    #[error("`{0}` after `@` is not `latest`, a version (`v3`), a label or a commit id (7 to 40 hex digits)")]
+    #[error(
+        "`{0}` after `@` is not `latest`, a version (`v3`), a label or a commit id (7 to 40 hex digits)"
+    )]
     At(String),
 }
 
@@ -54,7 +56,10 @@ impl Selector {
                 (name, parsed)
             }
         };
-        Ok(Self { name: PromptName::parse(name)?, at })
+        Ok(Self {
+            name: PromptName::parse(name)?,
+            at,
+        })
     }
 }
 

@@ -48,9 +48,18 @@ impl Source {
             text.to_owned()
         };
         let line_starts = std::iter::once(0)
-            .chain(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1))
+            .chain(
+                text.bytes()
+                    .enumerate()
+                    .filter(|(_, b)| *b == b'\n')
+                    .map(|(i, _)| i + 1),
+            )
             .collect();
-        Self { path: path.clone(), text, line_starts }
+        Self {
+            path: path.clone(),
+            text,
+            line_starts,
+        }
     }
 
     /// Line and column (in characters), both from 1, of a byte offset.
@@ -58,7 +67,10 @@ impl Source {
         let offset = offset.min(self.text.len());
         let line = self.line_starts.partition_point(|start| *start <= offset) - 1;
         let start = self.line_starts[line];
-        let column = self.text.get(start..offset).map_or(0, |s| s.chars().count());
+        let column = self
+            .text
+            .get(start..offset)
+            .map_or(0, |s| s.chars().count());
         (number(line + 1), number(column + 1))
     }
 
@@ -69,7 +81,10 @@ impl Source {
         };
         let rest = &self.text[start..];
         let end = rest.find('\n').unwrap_or(rest.len());
-        rest[..end].char_indices().nth(column.saturating_sub(1)).map_or(start + end, |(i, _)| start + i)
+        rest[..end]
+            .char_indices()
+            .nth(column.saturating_sub(1))
+            .map_or(start + end, |(i, _)| start + i)
     }
 
     /// The text of a line, from 1, without its newline.
@@ -91,7 +106,11 @@ impl Source {
     ) -> Problem {
         let (line, column) = self.position(span.start);
         let (end_line, end_column) = self.position(span.end.max(span.start));
-        let width = if end_line == line { end_column.saturating_sub(column) } else { 1 };
+        let width = if end_line == line {
+            end_column.saturating_sub(column)
+        } else {
+            1
+        };
         Problem {
             severity,
             code,
@@ -101,7 +120,12 @@ impl Source {
             width: width.max(1),
             message,
             hint,
-            excerpt: Some(self.line(line as usize).chars().take(EXCERPT_CHARS).collect()),
+            excerpt: Some(
+                self.line(line as usize)
+                    .chars()
+                    .take(EXCERPT_CHARS)
+                    .collect(),
+            ),
             fix: Vec::new(),
         }
     }

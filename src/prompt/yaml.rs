@@ -67,7 +67,12 @@ pub struct Fault {
 
 /// Reads one YAML document; `None` when the text holds none.
 pub fn read(text: &str) -> Result<Option<Node>, Fault> {
-    Reader { text, offsets: char_offsets(text), parser: Parser::new_from_str(text) }.document()
+    Reader {
+        text,
+        offsets: char_offsets(text),
+        parser: Parser::new_from_str(text),
+    }
+    .document()
 }
 
 /// Byte offset by character index, with the end; spans of the parser count characters.
@@ -94,7 +99,10 @@ impl<'a> Reader<'a> {
     fn byte(&self, index: usize) -> usize {
         match &self.offsets {
             None => index.min(self.text.len()),
-            Some(offsets) => offsets.get(index).or(offsets.last()).map_or(0, |o| *o as usize),
+            Some(offsets) => offsets
+                .get(index)
+                .or(offsets.last())
+                .map_or(0, |o| *o as usize),
         }
     }
 
@@ -118,11 +126,18 @@ impl<'a> Reader<'a> {
 
     fn syntax(&self, at: usize, info: &str) -> Fault {
         let line_start = self.text[..at].rfind('\n').map_or(0, |i| i + 1);
-        let line = self.text[line_start..].split('\n').next().unwrap_or_default();
-        let previous = self.text[..line_start].trim_end().rsplit('\n').next().unwrap_or_default();
-        let hint = quote_hint(line).or_else(|| quote_hint(previous)).unwrap_or_else(|| {
-            "check quotes, brackets and indentation (spaces, not tabs)".into()
-        });
+        let line = self.text[line_start..]
+            .split('\n')
+            .next()
+            .unwrap_or_default();
+        let previous = self.text[..line_start]
+            .trim_end()
+            .rsplit('\n')
+            .next()
+            .unwrap_or_default();
+        let hint = quote_hint(line)
+            .or_else(|| quote_hint(previous))
+            .unwrap_or_else(|| "check quotes, brackets and indentation (spaces, not tabs)".into());
         Fault {
             code: "yaml-syntax",
             span: at..at,
@@ -138,7 +153,12 @@ impl<'a> Reader<'a> {
             match event {
                 Event::StreamStart | Event::DocumentEnd | Event::Nothing => {}
                 Event::DocumentStart(_) if root.is_some() => {
-                    return Err(fault("yaml-documents", span, "front matter is one YAML document, here a second begins", None));
+                    return Err(fault(
+                        "yaml-documents",
+                        span,
+                        "front matter is one YAML document, here a second begins",
+                        None,
+                    ));
                 }
                 Event::DocumentStart(_) => {}
                 Event::StreamEnd => return Ok(root),
@@ -149,13 +169,24 @@ impl<'a> Reader<'a> {
 
     fn node(&mut self, event: Event<'a>, span: Range<usize>, depth: usize) -> Result<Node, Fault> {
         if depth > MAX_DEPTH {
-            return Err(fault("yaml-depth", span, "front matter is nested more than 8 levels deep", None));
+            return Err(fault(
+                "yaml-depth",
+                span,
+                "front matter is nested more than 8 levels deep",
+                None,
+            ));
         }
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 refuse_decoration(anchor, tag.is_some(), &span)?;
                 let plain = style == ScalarStyle::Plain;
-                Ok(Node { span, value: Value::Scalar { text: text.into_owned(), plain } })
+                Ok(Node {
+                    span,
+                    value: Value::Scalar {
+                        text: text.into_owned(),
+                        plain,
+                    },
+                })
             }
             Event::SequenceStart(anchor, tag) => {
                 refuse_decoration(anchor, tag.is_some(), &span)?;
@@ -164,7 +195,10 @@ impl<'a> Reader<'a> {
                     let (event, inner) = self.next()?;
                     if matches!(event, Event::SequenceEnd) {
                         let span = span.start..inner.end.max(span.end);
-                        return Ok(Node { span, value: Value::List(items) });
+                        return Ok(Node {
+                            span,
+                            value: Value::List(items),
+                        });
                     }
                     items.push(self.node(event, inner, depth + 1)?);
                 }
@@ -177,14 +211,22 @@ impl<'a> Reader<'a> {
                     let key = match event {
                         Event::MappingEnd => {
                             let span = span.start..inner.end.max(span.end);
-                            return Ok(Node { span, value: Value::Map(entries) });
+                            return Ok(Node {
+                                span,
+                                value: Value::Map(entries),
+                            });
                         }
                         Event::Scalar(text, _, anchor, tag) => {
                             refuse_decoration(anchor, tag.is_some(), &inner)?;
                             text.into_owned()
                         }
                         _ => {
-                            return Err(fault("yaml-key", inner, "a key must be a plain word", None));
+                            return Err(fault(
+                                "yaml-key",
+                                inner,
+                                "a key must be a plain word",
+                                None,
+                            ));
                         }
                     };
                     if entries.iter().any(|(k, ..)| *k == key) {
@@ -206,7 +248,12 @@ impl<'a> Reader<'a> {
                 "YAML aliases (`*name`) are not read in front matter",
                 Some("write the value out, or quote a text that begins with `*`".into()),
             )),
-            _ => Err(fault("yaml-syntax", span, "front matter is not valid YAML: a value is missing", None)),
+            _ => Err(fault(
+                "yaml-syntax",
+                span,
+                "front matter is not valid YAML: a value is missing",
+                None,
+            )),
         }
     }
 }
@@ -232,7 +279,12 @@ fn refuse_decoration(anchor: usize, tagged: bool, span: &Range<usize>) -> Result
 }
 
 fn fault(code: &'static str, span: Range<usize>, message: &str, hint: Option<String>) -> Fault {
-    Fault { code, span, message: message.into(), hint }
+    Fault {
+        code,
+        span,
+        message: message.into(),
+        hint,
+    }
 }
 
 /// For `key: value` whose value needs quotes: the line with them.
@@ -253,12 +305,23 @@ fn quote_hint(line: &str) -> Option<String> {
     if !needs {
         return None;
     }
-    let inner = value.trim_matches('"').replace('\\', "\\\\").replace('"', "\\\"");
-    Some(format!("quote it: {dash}{}: \"{}\"", shorten(key), shorten(&inner)))
+    let inner = value
+        .trim_matches('"')
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"");
+    Some(format!(
+        "quote it: {dash}{}: \"{}\"",
+        shorten(key),
+        shorten(&inner)
+    ))
 }
 
 fn shorten(text: &str) -> String {
-    if text.chars().count() > 80 { text.chars().take(80).chain(['…']).collect() } else { text.into() }
+    if text.chars().count() > 80 {
+        text.chars().take(80).chain(['…']).collect()
+    } else {
+        text.into()
+    }
 }
 
 #[cfg(test)]
@@ -271,7 +334,11 @@ mod tests {
 
     #[test]
     fn plain_scalars_keep_their_source_text() {
-        let Some(Node { value: Value::Map(map), .. }) = read("a: 1.10\nb: yes\nc: '1'\n").unwrap() else {
+        let Some(Node {
+            value: Value::Map(map),
+            ..
+        }) = read("a: 1.10\nb: yes\nc: '1'\n").unwrap()
+        else {
             panic!("a table")
         };
         let texts: Vec<_> = map
@@ -281,7 +348,10 @@ mod tests {
                 _ => panic!("a scalar"),
             })
             .collect();
-        assert_eq!(texts, [("a", "1.10", true), ("b", "yes", true), ("c", "1", false)]);
+        assert_eq!(
+            texts,
+            [("a", "1.10", true), ("b", "yes", true), ("c", "1", false)]
+        );
     }
 
     #[test]
@@ -302,7 +372,10 @@ mod tests {
     #[test]
     fn a_colon_in_a_value_says_quote_it() {
         let fault = read("title: 한글\ndescription: Review: find bugs\n").unwrap_err();
-        assert_eq!(fault.hint.as_deref(), Some("quote it: description: \"Review: find bugs\""));
+        assert_eq!(
+            fault.hint.as_deref(),
+            Some("quote it: description: \"Review: find bugs\"")
+        );
         assert_eq!(fault.span.start, "title: 한글\ndescription: Review".len());
     }
 

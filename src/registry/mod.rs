@@ -123,7 +123,11 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { limits: Limits::default(), notify_body_edits: true, remember: false }
+        Self {
+            limits: Limits::default(),
+            notify_body_edits: true,
+            remember: false,
+        }
     }
 }
 
@@ -153,7 +157,12 @@ pub enum Refreshed {
 impl Registry {
     /// Reads the library and serves it. A bad tip is no error: what is good is served, and the status says so.
     pub fn open(library: Library, settings: Settings) -> Result<Self, OpenError> {
-        let empty = build(&MemoryTree::default(), Revision::WorkTree, &settings.limits, None)?;
+        let empty = build(
+            &MemoryTree::default(),
+            Revision::WorkTree,
+            &settings.limits,
+            None,
+        )?;
         let snapshot = Snapshot {
             catalog: Arc::new(empty.catalog),
             generation: 0,
@@ -167,7 +176,9 @@ impl Registry {
             generation: channel::Sender::new(0),
             refreshing: Mutex::new(()),
             files_seen: Mutex::new(None),
-            revisions: Mutex::new(LruCache::new(NonZeroUsize::new(KEPT_REVISIONS).unwrap_or(NonZeroUsize::MIN))),
+            revisions: Mutex::new(LruCache::new(
+                NonZeroUsize::new(KEPT_REVISIONS).unwrap_or(NonZeroUsize::MIN),
+            )),
             reading_revisions: tokio::sync::Semaphore::new(2),
         };
         registry.refresh()?;
@@ -196,19 +207,30 @@ impl Registry {
 
     /// Derives the catalog again from the refs or files, and swaps it in when it differs. Blocks; one at a time.
     pub fn refresh(&self) -> Result<Refreshed, OpenError> {
-        let _one = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self
+            .refreshing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let result = match &self.library {
             Library::Bare(repository) => self.refresh_commit(repository),
             Library::WorkTree { root, .. } => {
                 let tree = WorkTree::open(root)?;
                 let old = self.snapshot();
                 let fingerprint = Some(tree.fingerprint());
-                let mut seen = self.files_seen.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut seen = self
+                    .files_seen
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
                 if old.generation > 0 && *seen == fingerprint && old.status.read_error.is_none() {
                     return Ok(Refreshed::Unchanged);
                 }
                 *seen = fingerprint;
-                let built = build_and_run(&tree, Revision::WorkTree, &self.settings.limits, Some(&old.catalog))?;
+                let built = build_and_run(
+                    &tree,
+                    Revision::WorkTree,
+                    &self.settings.limits,
+                    Some(&old.catalog),
+                )?;
                 let status = status(None, None, &built, true);
                 Ok(self.swap(built.catalog, status))
             }
@@ -216,7 +238,10 @@ impl Registry {
         if let Err(error) = &result {
             let snapshot = self.snapshot();
             if snapshot.generation > 0 {
-                let status = Status { read_error: Some(error.to_string()), ..snapshot.status.clone() };
+                let status = Status {
+                    read_error: Some(error.to_string()),
+                    ..snapshot.status.clone()
+                };
                 self.replace_status(&snapshot, status);
             }
         }
@@ -230,10 +255,18 @@ impl Registry {
             if old.generation > 0 && old.status.tip.is_none() && old.status.read_error.is_none() {
                 return Ok(Refreshed::Unchanged);
             }
-            let empty = build(&MemoryTree::default(), Revision::WorkTree, &self.settings.limits, None)?;
+            let empty = build(
+                &MemoryTree::default(),
+                Revision::WorkTree,
+                &self.settings.limits,
+                None,
+            )?;
             return Ok(self.swap(empty.catalog, Status::default()));
         };
-        if old.generation > 0 && old.status.tip.as_deref() == Some(tip.as_str()) && old.status.read_error.is_none() {
+        if old.generation > 0
+            && old.status.tip.as_deref() == Some(tip.as_str())
+            && old.status.read_error.is_none()
+        {
             return Ok(Refreshed::Unchanged);
         }
         let started = Instant::now();
@@ -281,7 +314,12 @@ impl Registry {
         previous: Option<&Catalog>,
     ) -> Result<Built, OpenError> {
         let tree = CommitTree::open(repository, commit)?;
-        Ok(build_and_run(&tree, Revision::Commit(commit.into()), &self.settings.limits, previous)?)
+        Ok(build_and_run(
+            &tree,
+            Revision::Commit(commit.into()),
+            &self.settings.limits,
+            previous,
+        )?)
     }
 
     /// The newest clean first-parent ancestor of a bad tip; without a build when it is what is served already.
@@ -291,7 +329,11 @@ impl Registry {
         tip: &str,
         old: &Snapshot,
     ) -> Result<Option<(String, Option<Built>)>, OpenError> {
-        let served = old.status.served.clone().filter(|_| !old.status.partial && old.generation > 0);
+        let served = old
+            .status
+            .served
+            .clone()
+            .filter(|_| !old.status.partial && old.generation > 0);
         let remembered = served.clone().or(repository.read_ref(SERVED)?);
         let mut at = repository.first_parent(tip)?;
         let mut looked = 0;
@@ -311,7 +353,9 @@ impl Registry {
         }
         // far back, but known: remembered from a time when it was the tip
         match remembered {
-            Some(commit) if looked >= MAX_ANCESTORS && repository.reachable(&commit, tip).is_ok() => {
+            Some(commit)
+                if looked >= MAX_ANCESTORS && repository.reachable(&commit, tip).is_ok() =>
+            {
                 let built = self.build_commit(repository, &commit, Some(&old.catalog))?;
                 Ok(built.is_clean().then_some((commit, Some(built))))
             }
@@ -320,7 +364,9 @@ impl Registry {
     }
 
     fn remember(&self, repository: &Repository, commit: &str) {
-        if !self.settings.remember || repository.read_ref(SERVED).ok().flatten().as_deref() == Some(commit) {
+        if !self.settings.remember
+            || repository.read_ref(SERVED).ok().flatten().as_deref() == Some(commit)
+        {
             return;
         }
         if let Err(error) = repository.write_own_ref(SERVED, commit) {
@@ -348,7 +394,12 @@ impl Registry {
         if first || content {
             changes.resources_content = generation;
         }
-        self.current.store(Arc::new(Snapshot { catalog: Arc::new(catalog), generation, changes, status }));
+        self.current.store(Arc::new(Snapshot {
+            catalog: Arc::new(catalog),
+            generation,
+            changes,
+            status,
+        }));
         self.generation.send_replace(generation);
         Refreshed::Swapped
     }
@@ -372,16 +423,26 @@ impl Registry {
         if snapshot.catalog.revision().commit() == Some(commit) {
             return Ok(snapshot.catalog.clone());
         }
-        if let Some(found) = self.revisions.lock().unwrap_or_else(PoisonError::into_inner).get(commit) {
+        if let Some(found) = self
+            .revisions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(commit)
+        {
             return Ok(found.clone());
         }
-        let _permit = tokio::time::timeout(std::time::Duration::from_secs(5), self.reading_revisions.acquire())
-            .await
-            .map_err(|_| AtError::Busy)?
-            .map_err(|_| AtError::Io)?;
+        let _permit = tokio::time::timeout(
+            std::time::Duration::from_secs(5),
+            self.reading_revisions.acquire(),
+        )
+        .await
+        .map_err(|_| AtError::Busy)?
+        .map_err(|_| AtError::Io)?;
         let registry = self.clone();
         let commit = commit.to_owned();
-        tokio::task::spawn_blocking(move || registry.read_revision(&commit)).await.map_err(|_| AtError::Io)?
+        tokio::task::spawn_blocking(move || registry.read_revision(&commit))
+            .await
+            .map_err(|_| AtError::Io)?
     }
 
     fn read_revision(&self, id: &str) -> Result<Arc<Catalog>, AtError> {
@@ -389,15 +450,26 @@ impl Registry {
             tracing::error!(%error, "a revision could not be read");
             AtError::Io
         };
-        let repository = self.library.repository().ok_or_else(|| AtError::Unknown(id.into()))?;
+        let repository = self
+            .library
+            .repository()
+            .ok_or_else(|| AtError::Unknown(id.into()))?;
         let known = |error: GitError| match error {
             GitError::Unknown(id) => AtError::Unknown(id),
             GitError::Ambiguous(id) => AtError::Ambiguous(id),
             error => unreadable(&error),
         };
-        let tip = repository.main_tip().map_err(known)?.ok_or_else(|| AtError::Unknown(id.into()))?;
+        let tip = repository
+            .main_tip()
+            .map_err(known)?
+            .ok_or_else(|| AtError::Unknown(id.into()))?;
         let commit = repository.reachable(id, &tip).map_err(known)?;
-        let cached = self.revisions.lock().unwrap_or_else(PoisonError::into_inner).get(&commit).cloned();
+        let cached = self
+            .revisions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&commit)
+            .cloned();
         let catalog = if let Some(cached) = cached {
             cached
         } else {
@@ -405,13 +477,21 @@ impl Registry {
             if snapshot.catalog.revision().commit() == Some(commit.as_str()) {
                 return Ok(snapshot.catalog.clone());
             }
-            let built = self.build_commit(repository, &commit, Some(&snapshot.catalog)).map_err(|e| unreadable(&e))?;
+            let built = self
+                .build_commit(repository, &commit, Some(&snapshot.catalog))
+                .map_err(|e| unreadable(&e))?;
             if let Some(first) = built.problems.iter().find(|p| p.is_error()) {
-                return Err(AtError::Unclean { commit, first: first.one_line() });
+                return Err(AtError::Unclean {
+                    commit,
+                    first: first.one_line(),
+                });
             }
             Arc::new(built.catalog)
         };
-        let mut cache = self.revisions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self
+            .revisions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         cache.put(commit, catalog.clone());
         // the short form as it was asked for, so that the next request needs no git
         if id.len() < 40 {
@@ -431,7 +511,11 @@ fn status(tip: Option<&str>, served: Option<&str>, built: &Built, partial: bool)
         tip: tip.map(Into::into),
         served: served.map(Into::into),
         partial: partial && !errors.is_empty(),
-        tip_problems: errors.iter().take(SHOWN_PROBLEMS).map(|p| p.one_line()).collect(),
+        tip_problems: errors
+            .iter()
+            .take(SHOWN_PROBLEMS)
+            .map(|p| p.one_line())
+            .collect(),
         tip_problem_count: errors.len(),
         warning_count: built.problems.len() - errors.len(),
         read_error: None,
@@ -460,7 +544,8 @@ fn changed_folders(old: &Catalog, new: &Catalog, bodies: bool) -> BTreeSet<Arc<s
             Some(before) => {
                 let lists = before.list_hash == prompt.list_hash;
                 let renders = !bodies
-                    || (old.render_hash(before) == new.render_hash(prompt) && before.sha256 == prompt.sha256);
+                    || (old.render_hash(before) == new.render_hash(prompt)
+                        && before.sha256 == prompt.sha256);
                 if !(lists && renders) {
                     note(prompt);
                     note(before);
@@ -480,12 +565,24 @@ fn changed_folders(old: &Catalog, new: &Catalog, bodies: bool) -> BTreeSet<Arc<s
 /// Whether the list of resources differs, and whether any content does.
 fn changed_resources(old: &Catalog, new: &Catalog) -> (bool, bool) {
     let listed = |catalog: &Catalog| -> BTreeMap<Arc<str>, (Arc<str>, Arc<str>)> {
-        catalog.resources().iter().map(|r| (r.uri.clone(), (r.mime_type.clone(), r.sha256.clone()))).collect()
+        catalog
+            .resources()
+            .iter()
+            .map(|r| (r.uri.clone(), (r.mime_type.clone(), r.sha256.clone())))
+            .collect()
     };
     let (old_list, new_list) = (listed(old), listed(new));
     let content = old_list != new_list;
     let list = old_list.len() != new_list.len()
-        || old_list.iter().zip(&new_list).any(|((a, (ta, _)), (b, (tb, _)))| a != b || ta != tb);
-    let families = |c: &Catalog| c.families().iter().map(|f| f.template.clone()).collect::<Vec<_>>();
+        || old_list
+            .iter()
+            .zip(&new_list)
+            .any(|((a, (ta, _)), (b, (tb, _)))| a != b || ta != tb);
+    let families = |c: &Catalog| {
+        c.families()
+            .iter()
+            .map(|f| f.template.clone())
+            .collect::<Vec<_>>()
+    };
     (list || families(old) != families(new), content)
 }

@@ -25,11 +25,16 @@ impl CommitTree {
                 let (path, fits) = match String::from_utf8(entry.path) {
                     Ok(path) => {
                         let fits = path.split('/').all(|part| {
-                            !matches!(part, "" | "." | "..") && !part.eq_ignore_ascii_case(".git") && !part.contains('\\')
+                            !matches!(part, "" | "." | "..")
+                                && !part.eq_ignore_ascii_case(".git")
+                                && !part.contains('\\')
                         });
                         (path, fits)
                     }
-                    Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), false),
+                    Err(error) => (
+                        String::from_utf8_lossy(error.as_bytes()).into_owned(),
+                        false,
+                    ),
                 };
                 let kind = match entry.mode {
                     Mode::Symlink => EntryKind::Symlink,
@@ -37,10 +42,18 @@ impl CommitTree {
                     Mode::File if fits => EntryKind::File,
                     Mode::File => EntryKind::BadPath,
                 };
-                Entry { path: path.into(), id: entry.id, kind, size: None }
+                Entry {
+                    path: path.into(),
+                    id: entry.id,
+                    kind,
+                    size: None,
+                }
             })
             .collect();
-        Ok(Self { entries, blobs: repository.blobs()? })
+        Ok(Self {
+            entries,
+            blobs: repository.blobs()?,
+        })
     }
 }
 
@@ -62,7 +75,14 @@ pub struct WorkTree {
 }
 
 /// The folders and files of a library.
-pub const PARTS: [&str; 6] = ["prompts", "partials", "resources", "values", "cuebook.toml", "labels.toml"];
+pub const PARTS: [&str; 6] = [
+    "prompts",
+    "partials",
+    "resources",
+    "values",
+    "cuebook.toml",
+    "labels.toml",
+];
 
 /// Larger files are listed by size and not read; every limit of a file is below.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
@@ -70,7 +90,10 @@ const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 impl WorkTree {
     /// Reads the library's parts below a folder; links are listed, never followed.
     pub fn open(root: &Path) -> io::Result<Self> {
-        let mut tree = Self { entries: Vec::new(), contents: HashMap::new() };
+        let mut tree = Self {
+            entries: Vec::new(),
+            contents: HashMap::new(),
+        };
         std::fs::metadata(root)?;
         for part in PARTS {
             tree.add(&root.join(part), part.to_owned(), 0)?;
@@ -101,7 +124,12 @@ impl WorkTree {
             Err(error) => return Err(error),
         };
         let name: Arc<str> = name.into();
-        let mut entry = Entry { path: name.clone(), id: [0; 20], kind: EntryKind::File, size: Some(metadata.len()) };
+        let mut entry = Entry {
+            path: name.clone(),
+            id: [0; 20],
+            kind: EntryKind::File,
+            size: Some(metadata.len()),
+        };
         if metadata.is_symlink() {
             entry.kind = EntryKind::Symlink;
             self.entries.push(entry);
@@ -120,7 +148,12 @@ impl WorkTree {
                     Ok(file) => self.add(&child.path(), format!("{name}/{file}"), depth + 1)?,
                     Err(file) => {
                         let path = format!("{name}/{}", file.to_string_lossy()).into();
-                        self.entries.push(Entry { path, id: [0; 20], kind: EntryKind::BadPath, size: None });
+                        self.entries.push(Entry {
+                            path,
+                            id: [0; 20],
+                            kind: EntryKind::BadPath,
+                            size: None,
+                        });
                     }
                 }
             }
@@ -132,7 +165,12 @@ impl WorkTree {
                 match std::fs::read(path) {
                     Ok(bytes) => bytes,
                     Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                    Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+                    Err(error) => {
+                        return Err(io::Error::new(
+                            error.kind(),
+                            format!("{}: {error}", path.display()),
+                        ));
+                    }
                 }
             };
             entry.id = git::blob_id(&bytes);
@@ -149,7 +187,10 @@ impl Tree for WorkTree {
     }
 
     fn read(&self, entry: &Entry) -> io::Result<Vec<u8>> {
-        self.contents.get(&entry.path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.contents
+            .get(&entry.path)
+            .cloned()
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
@@ -194,10 +235,14 @@ impl Library {
         let has_files = PARTS.iter().any(|part| path.join(part).exists());
         match Repository::open(path) {
             Ok(repository) if repository.is_bare() => Ok(Self::Bare(repository)),
-            Ok(repository) => Ok(Self::WorkTree { root: path.into(), repository: Some(repository) }),
-            Err(GitError::NotARepository(_)) if has_files => {
-                Ok(Self::WorkTree { root: path.into(), repository: None })
-            }
+            Ok(repository) => Ok(Self::WorkTree {
+                root: path.into(),
+                repository: Some(repository),
+            }),
+            Err(GitError::NotARepository(_)) if has_files => Ok(Self::WorkTree {
+                root: path.into(),
+                repository: None,
+            }),
             Err(GitError::NotARepository(_)) => Err(LibraryError::NotALibrary(path.into())),
             Err(error) => Err(error.into()),
         }

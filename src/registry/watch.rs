@@ -55,7 +55,9 @@ impl Registry {
             let done = tokio::task::spawn_blocking(move || registry.refresh()).await;
             match done {
                 Ok(Ok(Refreshed::Swapped | Refreshed::Unchanged)) => {}
-                Ok(Err(error)) => tracing::error!(%error, "the library could not be read; what was served goes on"),
+                Ok(Err(error)) => {
+                    tracing::error!(%error, "the library could not be read; what was served goes on")
+                }
                 Err(error) => tracing::error!(%error, "a refresh failed; what was served goes on"),
             }
         }
@@ -66,12 +68,19 @@ impl Registry {
 fn folders(library: &Library) -> Vec<PathBuf> {
     match library {
         Library::Bare(_) => Vec::new(),
-        Library::WorkTree { root, .. } => PARTS.iter().map(|part| root.join(part)).filter(|p| p.is_dir()).collect(),
+        Library::WorkTree { root, .. } => PARTS
+            .iter()
+            .map(|part| root.join(part))
+            .filter(|p| p.is_dir())
+            .collect(),
     }
 }
 
 /// Watches what can change a library: the refs of a bare repository, or the library's parts of a work tree.
-fn watcher_of(library: &Library, events: mpsc::Sender<()>) -> notify::Result<notify::RecommendedWatcher> {
+fn watcher_of(
+    library: &Library,
+    events: mpsc::Sender<()>,
+) -> notify::Result<notify::RecommendedWatcher> {
     let root = match library {
         Library::Bare(repository) => repository.path().to_path_buf(),
         Library::WorkTree { root, .. } => root.canonicalize().unwrap_or_else(|_| root.clone()),
@@ -82,7 +91,8 @@ fn watcher_of(library: &Library, events: mpsc::Sender<()>) -> notify::Result<not
         let matters = match event {
             Ok(event) => {
                 !event.kind.is_access()
-                    && (event.paths.is_empty() || event.paths.iter().any(|p| matters(&base, p, bare)))
+                    && (event.paths.is_empty()
+                        || event.paths.iter().any(|p| matters(&base, p, bare)))
             }
             // events were lost: look
             Err(_) => true,
@@ -108,11 +118,20 @@ fn watcher_of(library: &Library, events: mpsc::Sender<()>) -> notify::Result<not
 }
 
 fn matters(base: &Path, path: &Path, bare: bool) -> bool {
-    let Ok(inner) = path.strip_prefix(base) else { return true };
-    let first = inner.components().next().map(|c| PathBuf::from(c.as_os_str())).unwrap_or_default();
+    let Ok(inner) = path.strip_prefix(base) else {
+        return true;
+    };
+    let first = inner
+        .components()
+        .next()
+        .map(|c| PathBuf::from(c.as_os_str()))
+        .unwrap_or_default();
     if bare {
         let is_lock = path.extension().is_some_and(|e| e == "lock");
-        return !is_lock && (first.starts_with("refs") || first.starts_with("packed-refs") || first.starts_with("HEAD"));
+        return !is_lock
+            && (first.starts_with("refs")
+                || first.starts_with("packed-refs")
+                || first.starts_with("HEAD"));
     }
     PARTS.iter().any(|part| first.as_os_str() == *part)
 }
