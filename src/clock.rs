@@ -2,13 +2,16 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Seconds since 1970-01-01 UTC.
+/// The time now.
 #[allow(
     clippy::disallowed_methods,
     reason = "the one place that reads the clock"
 )]
-pub fn unix_seconds() -> u64 {
+pub fn now() -> SystemTime {
     SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_secs())
+}
+
+/// Seconds since 1970-01-01 UTC.
+pub fn unix_seconds() -> u64 {
+    now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }

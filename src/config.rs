@@ -140,7 +140,7 @@ impl Default for Config {
     }
 }
 
-fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
+fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display + Copy>(
     value: &str,
     least: T,
     most: T,

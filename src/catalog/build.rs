@@ -329,7 +329,7 @@ pub fn build(
         library::check_labels(
             source,
             labels,
-            good.iter().map(|c| c.prompt.name.as_str()),
+            &good.iter().map(|c| c.prompt.name.as_str()),
             &mut problems,
         );
     }
@@ -413,7 +413,7 @@ impl Catalog {
             let Ok(template) = UriTemplate::parse(pattern) else {
                 continue;
             };
-            let mut values: BTreeMap<String, ()> = BTreeMap::new();
+            let mut values: BTreeSet<String> = BTreeSet::new();
             for resource in &self.resources {
                 let found = [&resource.uri, &resource.long_uri]
                     .into_iter()
@@ -422,9 +422,9 @@ impl Catalog {
                         let found = template.matches(&decoded)?;
                         found.first().map(|(_, value)| (*value).to_owned())
                     });
-                values.extend(found.map(|value| (value, ())));
+                values.extend(found);
             }
-            let index = ValueIndex::plain(values.keys().map(String::as_str));
+            let index = ValueIndex::plain(values.iter().map(String::as_str));
             self.patterns.insert(pattern.into(), Arc::new(index));
         }
     }

@@ -93,18 +93,10 @@ fn full_text(rendered: &Rendered) -> String {
 }
 
 fn shell_arguments(example: &crate::prompt::Example) -> String {
-    example
-        .arguments
-        .iter()
-        .map(|(name, value)| {
-            format!(
-                " {name}='{}'",
-                value
-                    .replace('\'', "'\\''")
-                    .chars()
-                    .take(60)
-                    .collect::<String>()
-            )
-        })
-        .collect()
+    let mut out = String::new();
+    for (name, value) in &example.arguments {
+        let value: String = value.replace('\'', "'\\''").chars().take(60).collect();
+        out.push_str(&format!(" {name}='{value}'"));
+    }
+    out
 }

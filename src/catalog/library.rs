@@ -104,7 +104,7 @@ pub fn library(source: &Source, problems: &mut Vec<Problem>) -> Library {
                     span,
                     format!("`{template}` is declared twice"),
                     None,
-                ))
+                ));
             }
             Ok(parsed) => families.push(ResourceFamily {
                 name: format!(
@@ -179,7 +179,7 @@ pub fn labels(source: &Source, problems: &mut Vec<Problem>) -> Labels {
 pub fn check_labels<'a>(
     source: &Source,
     labels: &Labels,
-    names: impl Iterator<Item = &'a str> + Clone,
+    names: &(impl Iterator<Item = &'a str> + Clone),
     problems: &mut Vec<Problem>,
 ) {
     for (label, entries) in labels {
@@ -261,7 +261,7 @@ mod tests {
         );
         let mut problems = Vec::new();
         let labels = labels(&source, &mut problems);
-        check_labels(&source, &labels, ["a"].into_iter(), &mut problems);
+        check_labels(&source, &labels, &["a"].into_iter(), &mut problems);
         let mut codes: Vec<_> = problems.iter().map(|p| (p.line, p.code)).collect();
         codes.sort_unstable();
         assert_eq!(

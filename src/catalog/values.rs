@@ -172,7 +172,7 @@ mod tests {
     fn prefixes_in_any_case_and_form_in_the_authors_order() {
         let index = index("Payments\tmoney\npayroll\n결제\n결산\ncheckout\n");
         let complete =
-            |typed: &str| super::complete(&[index.clone()], &fold(typed), |_| true).values;
+            |typed: &str| complete(std::slice::from_ref(&index), &fold(typed), |_| true).values;
         assert_eq!(complete("PAY"), ["Payments", "payroll"]);
         assert_eq!(complete("결"), ["결제", "결산"]);
         assert_eq!(complete("ㄱ"), Vec::<String>::new());
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn narrowed_and_counted() {
         let index = index("a\t\tkr\nb\t\tus\nc\t\tkr\n");
-        let c = super::complete(&[index.clone(), index], "", |c| {
+        let c = complete(&[index.clone(), index], "", |c| {
             c.key.as_deref() == Some("kr")
         });
         assert_eq!((c.values, c.total), (vec!["a".into(), "c".into()], 2));

@@ -109,7 +109,7 @@ impl Options {
             token: token.filter(|token| !token.trim().is_empty()),
             cache: cache_folder(variable),
             timing: Timing::default(),
-            now: SystemTime::now,
+            now: crate::clock::now,
         }
     }
 }

@@ -31,22 +31,20 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
             dir.display()
         );
     }
-    match &args.from {
-        Some(url) => git::clone(url, dir)?,
-        None => {
-            let language = args.language.unwrap_or_else(super::locale_language);
-            std::fs::create_dir_all(dir)
-                .with_context(|| format!("cannot make {}", dir.display()))?;
-            git::init(dir, false)?;
-            let files = starter::files(language);
-            git::import_commit(
-                dir,
-                &files,
-                language.commit_message(),
-                crate::clock::unix_seconds(),
-            )?;
-            git::reset_work_tree(dir)?;
-        }
+    if let Some(url) = &args.from {
+        git::clone(url, dir)?;
+    } else {
+        let language = args.language.unwrap_or_else(super::locale_language);
+        std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        git::init(dir, false)?;
+        let files = starter::files(language);
+        git::import_commit(
+            dir,
+            &files,
+            language.commit_message(),
+            crate::clock::unix_seconds(),
+        )?;
+        git::reset_work_tree(dir)?;
     }
     let shown = dir.display();
     write!(

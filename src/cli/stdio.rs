@@ -16,27 +16,24 @@ pub(super) struct Args {
     /// A library on this machine: a clone, a work tree (uncommitted edits are served), a bare repository or a data directory [default: .]
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     library: Option<PathBuf>,
-    /// A server to bridge to, e.g. http://127.0.0.1:8400/mcp; a token goes in CUEBOOK_TOKEN
+    /// A server to bridge to, e.g. <http://127.0.0.1:8400/mcp>; a token goes in `CUEBOOK_TOKEN`
     #[arg(long, value_name = "URL")]
     server: Option<String>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let runtime = super::runtime()?;
-    let result = match &args.server {
-        Some(server) => {
-            let options = super::bridge::Options::from_environment(super::variable);
-            runtime.block_on(super::bridge::run(
-                server,
-                tokio::io::stdin(),
-                tokio::io::stdout(),
-                options,
-            ))
-        }
-        None => {
-            let root = args.library.clone().unwrap_or_else(|| ".".into());
-            runtime.block_on(local(root))
-        }
+    let result = if let Some(server) = &args.server {
+        let options = super::bridge::Options::from_environment(super::variable);
+        runtime.block_on(super::bridge::run(
+            server,
+            tokio::io::stdin(),
+            tokio::io::stdout(),
+            options,
+        ))
+    } else {
+        let root = args.library.clone().unwrap_or_else(|| ".".into());
+        runtime.block_on(local(root))
     };
     // a read of stdin that blocks must not keep the process
     runtime.shutdown_background();

@@ -48,7 +48,7 @@ impl BoundArguments {
                 continue;
             }
             match declared.iter().position(|a| &*a.name == name) {
-                Some(at) => values[at].1 = value.to_owned(),
+                Some(at) => value.clone_into(&mut values[at].1),
                 None if unknown.len() < 16 => unknown.push(name.chars().take(40).collect()),
                 None => {}
             }

@@ -169,6 +169,7 @@ fn cut(message: &str) -> String {
 }
 
 /// `json`: the value as JSON (RFC 8259), `pretty=true` for two-space indentation.
+#[allow(clippy::needless_pass_by_value, reason = "the signature is Tera's")]
 fn json(value: &Value, kwargs: Kwargs, _: &State<'_>) -> tera::TeraResult<String> {
     let pretty = kwargs.get::<bool>("pretty")?.unwrap_or_default();
     let text = if pretty {
@@ -181,6 +182,7 @@ fn json(value: &Value, kwargs: Kwargs, _: &State<'_>) -> tera::TeraResult<String
 
 /// `untrusted(label="diff")`: the text between tags that carry a random word, forged tags made harmless, cut at
 /// `bytes` (65,536 when not given).
+#[allow(clippy::needless_pass_by_value, reason = "the signature is Tera's")]
 fn untrusted(text: &str, kwargs: Kwargs, state: &State<'_>) -> tera::TeraResult<String> {
     let label = kwargs.get::<&str>("label")?.unwrap_or("input");
     let limit = kwargs

@@ -197,9 +197,8 @@ fn expression(text: &str, construct: &Construct, body: &str, first: &str) -> Opt
     }
     match construct.fault {
         Some((_, Fault::Open)) => Some("a literal `{{`, which begins a Tera expression"),
-        Some((_, Fault::OpenText)) => None,
         Some((_, Fault::Character(_))) => Some("no Tera expression"),
-        None => None,
+        Some((_, Fault::OpenText)) | None => None,
     }
 }
 

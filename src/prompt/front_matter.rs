@@ -354,7 +354,7 @@ impl Reader<'_> {
                     "name" => {
                         name = self
                             .text(value, "name")
-                            .map(|text| (text, value.span.clone()))
+                            .map(|text| (text, value.span.clone()));
                     }
                     "description" => argument.description = self.text(value, "description"),
                     "required" => {
@@ -362,7 +362,7 @@ impl Reader<'_> {
                         required_span = Some(key_span.clone());
                     }
                     "default" => {
-                        argument.default = self.text(value, "default").filter(|d| !d.is_empty())
+                        argument.default = self.text(value, "default").filter(|d| !d.is_empty());
                     }
                     _ => {
                         argument.values = self.values(value);

@@ -39,7 +39,7 @@ pub fn find(source: &Source, part: Range<usize>, problems: &mut Vec<Problem>) ->
             match fence {
                 None if !(c == '`' && rest.contains('`')) => fence = Some((c, length)),
                 Some((open, least)) if open == c && length >= least && rest.trim().is_empty() => {
-                    fence = None
+                    fence = None;
                 }
                 _ => {}
             }
@@ -54,7 +54,7 @@ pub fn find(source: &Source, part: Range<usize>, problems: &mut Vec<Problem>) ->
     out
 }
 
-/// A code fence (CommonMark 4.5): its character, its length and the rest of the line.
+/// A code fence (`CommonMark` 4.5): its character, its length and the rest of the line.
 fn fence_of(line: &str) -> Option<(char, usize, &str)> {
     let text = line.trim_start_matches(' ');
     if line.len() - text.len() > 3 {

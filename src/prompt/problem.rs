@@ -133,7 +133,7 @@ pub fn nearest_all<'a>(
             }
         })
         .collect();
-    near.sort();
+    near.sort_unstable();
     near.into_iter()
         .take(limit)
         .map(|(_, candidate)| candidate)

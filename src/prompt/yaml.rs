@@ -151,7 +151,6 @@ impl<'a> Reader<'a> {
         loop {
             let (event, span) = self.next()?;
             match event {
-                Event::StreamStart | Event::DocumentEnd | Event::Nothing => {}
                 Event::DocumentStart(_) if root.is_some() => {
                     return Err(fault(
                         "yaml-documents",
@@ -160,7 +159,10 @@ impl<'a> Reader<'a> {
                         None,
                     ));
                 }
-                Event::DocumentStart(_) => {}
+                Event::StreamStart
+                | Event::DocumentStart(_)
+                | Event::DocumentEnd
+                | Event::Nothing => {}
                 Event::StreamEnd => return Ok(root),
                 other => root = Some(self.node(other, span, 0)?),
             }

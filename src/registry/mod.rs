@@ -290,12 +290,11 @@ impl Registry {
             );
             status.served = Some(commit.clone());
             status.partial = false;
-            let outcome = match built {
-                Some(built) => self.swap(built.catalog, status),
-                None => {
-                    self.replace_status(&old, status);
-                    Refreshed::Unchanged
-                }
+            let outcome = if let Some(built) = built {
+                self.swap(built.catalog, status)
+            } else {
+                self.replace_status(&old, status);
+                Refreshed::Unchanged
             };
             self.remember(repository, &commit);
             return Ok(outcome);

@@ -56,7 +56,7 @@ impl Registry {
             match done {
                 Ok(Ok(Refreshed::Swapped | Refreshed::Unchanged)) => {}
                 Ok(Err(error)) => {
-                    tracing::error!(%error, "the library could not be read; what was served goes on")
+                    tracing::error!(%error, "the library could not be read; what was served goes on");
                 }
                 Err(error) => tracing::error!(%error, "a refresh failed; what was served goes on"),
             }

@@ -49,7 +49,7 @@ impl Client {
             token: token.map(str::to_owned),
             cache: cache.map(Path::to_owned),
             timing: timing(),
-            now: SystemTime::now,
+            now: crate::clock::now,
         };
         let (near, far) = duplex(64 * 1024);
         let (output, input) = split(near);
@@ -778,7 +778,7 @@ async fn nothing_can_be_bridged_to_a_bad_address_or_with_a_bad_token() {
         token: token.map(str::to_owned),
         cache: None,
         timing: timing(),
-        now: SystemTime::now,
+        now: crate::clock::now,
     };
     assert!(
         run(
