@@ -1,1 +1,4 @@
-//! x
+//! The integration tests, in one binary.
+
+mod bridge;
+mod docs;
