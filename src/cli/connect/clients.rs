@@ -256,7 +256,10 @@ fn gemini_cli(target: &Target) -> Parts {
         ("macOS, Linux", "~/.gemini/settings.json"),
         ("Windows", r"%USERPROFILE%\.gemini\settings.json"),
     ];
-    let entry = Node::from([("httpUrl", Node::from(&target.url))]);
+    let entry = Node::from([
+        ("url", Node::from(&target.url)),
+        ("type", Node::from("http")),
+    ]);
     let add = [
         "gemini",
         "mcp",
@@ -285,6 +288,7 @@ fn gemini_cli(target: &Target) -> Parts {
         /incident-triage --ticketId=\"INC-9942\" --service=\"payments\"\n\n\
         `/mcp` shows whether the server is connected.";
     let limits: &[&str] = &[
+        "It starts no server in a folder that it was not told to trust.",
         "It reads one text, so Cuebook puts a prompt's messages and attached resources into one.",
         "Where one argument is required, the whole rest of the line is its value.",
     ];
