@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::prompt::parse::{hex, sha256_hex};
+use crate::prompt::parse::{hex, lfs_pointer, sha256_hex};
 use crate::prompt::problem::{Problem, Severity};
 use crate::prompt::{Limits, Resource, ResourceBody};
 
@@ -64,12 +64,8 @@ pub(super) fn read(
         );
         return None;
     }
-    if bytes.starts_with(b"version https://git-lfs.github.com/spec/") {
-        error(
-            "lfs-pointer",
-            "this is a Git LFS pointer, not the content itself".into(),
-            Some("store it in git directly: git lfs untrack, then add it again"),
-        );
+    if let Some(problem) = lfs_pointer(path, &bytes) {
+        problems.push(problem);
         return None;
     }
     if bytes.len() > limits.resource_file_bytes {

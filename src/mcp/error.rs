@@ -245,7 +245,21 @@ impl From<RenderError> for Failure {
             RenderError::OutputLimit { .. } => {
                 Self::Client(RpcError::invalid_params(error.to_string()))
             }
-            RenderError::Template { .. } => Self::Internal(error.to_string()),
+            // A fault of the library, not of the server: whoever called needs the place to have it
+            // mended. The engine's message may quote a value, and values are never logged.
+            RenderError::Template {
+                ref path,
+                line,
+                column,
+                ..
+            } => {
+                tracing::warn!("{path}:{line}:{column}: a template failed");
+                Self::Client(RpcError::new(
+                    code::INTERNAL,
+                    200,
+                    format!("the prompt could not be rendered: {error}"),
+                ))
+            }
         }
     }
 }
@@ -272,7 +286,10 @@ impl From<AtError> for Failure {
     fn from(error: AtError) -> Self {
         match error {
             AtError::Io => Self::Internal(error.to_string()),
-            _ => Self::Client(RpcError::invalid_params(error.to_string())),
+            AtError::Busy => Self::Client(RpcError::new(code::INTERNAL, 200, error.to_string())),
+            AtError::Unknown(_) | AtError::Ambiguous(_) | AtError::Unclean { .. } => {
+                Self::Client(RpcError::invalid_params(error.to_string()))
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use axum::http::header::{self, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use tokio_util::sync::CancellationToken;
 
 use self::headers::{SESSION_ID, accepts_events, is_json, session_id, version};
@@ -27,6 +27,8 @@ use crate::http::{RequestId, json_error};
 
 /// Time in which a body must arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes past the limit that are read over before the connection is closed.
+const READ_OVER: usize = 16 * 1024 * 1024;
 /// Bytes of all answers to one batch.
 const MAX_BATCH_ANSWER: usize = 32 * 1024 * 1024;
 
@@ -67,6 +69,16 @@ pub async fn folder(
     body: Body,
 ) -> Response {
     let folder = folder.trim_end_matches('/');
+    if folder.is_empty() {
+        return whole(
+            State(endpoint),
+            Extension(request_id),
+            method,
+            headers,
+            body,
+        )
+        .await;
+    }
     if !endpoint
         .service
         .registry
@@ -335,16 +347,47 @@ fn no_session() -> RpcError {
     RpcError::invalid_request("there is no such session; initialize again").with_status(404)
 }
 
-async fn read(body: Body, limit: usize) -> Result<Bytes, RpcError> {
-    let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, limit).collect()).await;
-    match collected {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(RpcError::too_large(limit)),
-        Ok(Err(_)) => Err(RpcError::invalid_request("the body did not arrive whole")),
-        Err(_) => {
-            Err(RpcError::invalid_request("the body did not arrive in time").with_status(408))
+/// Reads a body. One that is too long is read over, within reason: a client that is still sending
+/// when the connection closes would never see why.
+async fn read(mut body: Body, limit: usize) -> Result<Bytes, RpcError> {
+    let read = async {
+        let mut first: Option<Bytes> = None;
+        let mut all: Vec<u8> = Vec::new();
+        let mut length = 0usize;
+        while let Some(frame) = body.frame().await {
+            let frame =
+                frame.map_err(|_| RpcError::invalid_request("the body did not arrive whole"))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            length += data.len();
+            if length > limit + READ_OVER {
+                break;
+            }
+            if length > limit {
+                continue;
+            }
+            // Most bodies come in one piece, which is then not copied.
+            match first.take() {
+                None if all.is_empty() => first = Some(data),
+                None => all.extend_from_slice(&data),
+                Some(before) => {
+                    all.reserve(before.len() + data.len());
+                    all.extend_from_slice(&before);
+                    all.extend_from_slice(&data);
+                }
+            }
         }
-    }
+        if length > limit {
+            return Err(RpcError::too_large(limit));
+        }
+        Ok(first.unwrap_or_else(|| all.into()))
+    };
+    tokio::time::timeout(BODY_TIMEOUT, read)
+        .await
+        .unwrap_or_else(|_| {
+            Err(RpcError::invalid_request("the body did not arrive in time").with_status(408))
+        })
 }
 
 fn json(status: StatusCode, body: Vec<u8>) -> Response {

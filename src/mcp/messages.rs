@@ -83,7 +83,11 @@ fn note(transforms: &mut Vec<&'static str>, what: &'static str) {
 
 /// MCP knows no system role: such text stands in front of the first user text.
 fn put_in_front<'a>(messages: &mut Vec<Message<'a>>, system: &[&'a str]) {
-    let front = system.join("\n\n");
+    let front: Vec<&str> = system
+        .iter()
+        .map(|text| text.trim_end_matches('\n'))
+        .collect();
+    let front = front.join("\n\n");
     let first = messages
         .iter_mut()
         .find_map(|message| match &mut message.content {
@@ -187,6 +191,7 @@ pub fn flat(messages: &[Message<'_>]) -> String {
     let mut out = String::new();
     for message in messages {
         if !out.is_empty() {
+            out.truncate(out.trim_end_matches('\n').len());
             out.push_str("\n\n");
         }
         if message.role == "assistant" {

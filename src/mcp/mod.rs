@@ -158,7 +158,7 @@ impl Answer {
 pub async fn handle(service: &Service, caller: &Caller, request: &Request<'_>) -> Answer {
     let span = tracing::info_span!(
         "mcp",
-        method = %shortened(&request.method),
+        method = shortened(&request.method),
         prompt = tracing::field::Empty,
         revision = caller.revision.as_str(),
         client = &*caller.client.name,

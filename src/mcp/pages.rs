@@ -148,31 +148,30 @@ impl Call<'_> {
         let size = self.service.settings.page_size.max(1);
         let catalog = &self.snapshot.catalog;
         let mut page = Page::new(key.list);
-        let is_after = |entry: &[u8]| key.after.as_deref().is_none_or(|after| entry > after);
+        let after = key.after.as_deref().unwrap_or_default();
         let mut more = false;
         match key.list {
             List::Prompts => {
-                for prompt in catalog.list(key.folder.as_deref()) {
-                    let at = prompt_key(prompt);
-                    if is_after(&at) {
-                        if page.count == size {
-                            more = true;
-                            break;
-                        }
-                        page.add(at, &self.service.pages.prompt_entry(prompt, key.title)?);
-                    }
+                let all = catalog.list(key.folder.as_deref());
+                let rest =
+                    &all[all.partition_point(|prompt| prompt_key(prompt).as_slice() <= after)..];
+                more = rest.len() > size;
+                for prompt in rest.iter().take(size) {
+                    page.add(
+                        prompt_key(prompt),
+                        &self.service.pages.prompt_entry(prompt, key.title)?,
+                    );
                 }
             }
             List::Resources => {
-                for resource in catalog.resources() {
-                    let at = resource.uri.as_bytes();
-                    if is_after(at) {
-                        if page.count == size {
-                            more = true;
-                            break;
-                        }
-                        page.add(at.to_vec(), &serde_json::to_vec(&resource_model(resource))?);
-                    }
+                let all = catalog.resources();
+                let rest = &all[all.partition_point(|resource| resource.uri.as_bytes() <= after)..];
+                more = rest.len() > size;
+                for resource in rest.iter().take(size) {
+                    page.add(
+                        resource.uri.as_bytes().to_vec(),
+                        &serde_json::to_vec(&resource_model(resource))?,
+                    );
                 }
             }
             List::Templates => {
@@ -248,10 +247,10 @@ impl Page {
     }
 }
 
-/// Sorts as the catalog lists: by folder, then by name.
+/// Sorts as the catalog lists: by the parts of the folder, then by name.
 fn prompt_key(prompt: &Prompt) -> Vec<u8> {
     let mut key = Vec::with_capacity(prompt.folder.len() + 1 + prompt.name.as_str().len());
-    key.extend_from_slice(prompt.folder.as_bytes());
+    key.extend(prompt.folder.bytes().map(|b| if b == b'/' { 1 } else { b }));
     key.push(0);
     key.extend_from_slice(prompt.name.as_str().as_bytes());
     key

@@ -6,7 +6,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,6 +17,7 @@ use sha2::Sha256;
 use super::clients::Client;
 use super::notices::Subscriptions;
 use super::revision::Revision;
+use crate::clock::unix_seconds;
 
 /// How long an id stays good without being used.
 pub const IDLE: Duration = Duration::from_hours(24);
@@ -140,7 +141,7 @@ impl Sessions {
     pub fn new(key: [u8; 32]) -> Self {
         Self {
             key,
-            started: unix_now(),
+            started: unix_seconds(),
             kept: Mutex::new(Kept {
                 states: LruCache::unbounded(),
                 ended: HashSet::new(),
@@ -161,7 +162,7 @@ impl Sessions {
         let identity = Identity {
             revision,
             client: client.clone(),
-            issued: unix_now(),
+            issued: unix_seconds(),
             nonce,
         };
         lock(&self.kept).keep(nonce, State::new(told));
@@ -188,7 +189,7 @@ impl Sessions {
         }
         // Nothing is known: it may have been in use until this process began.
         let last = identity.issued.max(self.started);
-        if unix_now().saturating_sub(last) > IDLE.as_secs() {
+        if unix_seconds().saturating_sub(last) > IDLE.as_secs() {
             return None;
         }
         // Nor what it was told: it is owed one notice.
@@ -272,13 +273,6 @@ impl Sessions {
     }
 }
 
-/// Wall clock: an id's age must mean the same after a restart.
-fn unix_now() -> u64 {
-    crate::clock::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -324,6 +318,48 @@ mod tests {
         for other in ["", "x", "한글", &"A".repeat(1000), &id[1..]] {
             assert!(sessions.resume(other).is_none(), "{other}");
         }
+    }
+
+    #[test]
+    fn an_id_is_good_for_a_day_after_its_last_use() {
+        let sessions = sessions();
+        let id = sessions
+            .issue(Revision::V2025_11_25, &Client::default(), 1)
+            .unwrap();
+        let state = sessions.resume(&id).unwrap().state;
+        let age = |hours| {
+            lock(&state).used = Instant::now()
+                .checked_sub(Duration::from_hours(hours))
+                .unwrap();
+        };
+        age(23);
+        assert!(sessions.resume(&id).is_some());
+        age(23);
+        assert!(sessions.resume(&id).is_some(), "the use before counted");
+        age(25);
+        lock(&state).streams.push(1);
+        assert!(sessions.resume(&id).is_some(), "an open stream is use");
+        age(25);
+        lock(&state).streams.clear();
+        assert!(sessions.resume(&id).is_none());
+    }
+
+    #[test]
+    fn an_old_id_is_good_for_a_day_after_a_restart() {
+        let mut sessions = sessions();
+        let identity = Identity {
+            revision: Revision::V2025_06_18,
+            client: Client::default(),
+            issued: unix_seconds() - 7 * 86_400,
+            nonce: [1; NONCE],
+        };
+        let id = sessions.sign(&identity);
+        assert!(sessions.resume(&id).is_some());
+        sessions = Sessions {
+            started: unix_seconds() - 25 * 3600,
+            ..self::sessions()
+        };
+        assert!(sessions.resume(&id).is_none());
     }
 
     #[test]

@@ -18,6 +18,10 @@ use super::problem::{Problem, Severity, nearest};
 use super::scan::{self, Construct};
 use super::source::Source;
 
+/// Texts that the includes of one prompt put together, each counted wherever it stands: 30 partials that include
+/// the next one twice are a thousand million.
+const MAX_INCLUDED: u64 = 1024;
+
 /// Partials by the name `include` uses.
 pub type Partials = BTreeMap<Arc<str>, Arc<Partial>>;
 
@@ -73,7 +77,7 @@ pub(super) fn uri_template(i: usize) -> String {
 
 impl Prompt {
     /// The engine with this closure's templates.
-    pub(super) fn engine(&self) -> Option<&Tera> {
+    pub(super) fn engine(&self) -> Option<Arc<Tera>> {
         self.compiled
             .get(|| templates(&self.text, &self.parts, &self.bindings, &self.partials))
     }
@@ -92,6 +96,11 @@ impl Prompt {
             .filter(|name| bound.get(name).is_none_or(str::is_empty))
             .map(ToString::to_string)
             .collect()
+    }
+
+    /// Gives back what rendering keeps in memory; the next render compiles the templates again.
+    pub fn release(&self) {
+        self.compiled.release();
     }
 
     /// The stored text of the file, decoded.
@@ -203,6 +212,9 @@ pub fn link(
     };
     walk.includes(source, &file.constructs, &mut vec![file.name.to_string()]);
     let closure = walk.order;
+    if problems.iter().filter(|p| p.is_error()).count() == before {
+        fan_out(file, partials, problems);
+    }
     if !file.sound
         || closure.iter().any(|p| !p.sound)
         || problems.iter().filter(|p| p.is_error()).count() > before
@@ -236,7 +248,7 @@ pub fn link(
     if problems.iter().filter(|p| p.is_error()).count() > before {
         return None;
     }
-    Some(prompt(file, closure))
+    Some(prompt(file, closure, tera))
 }
 
 /// Checks a partial that no prompt may include yet: its own syntax.
@@ -404,6 +416,54 @@ impl Walk<'_> {
     }
 }
 
+/// Refuses includes that multiply; there is no circle when this is called.
+fn fan_out(file: &PromptFile, partials: &Partials, problems: &mut Vec<Problem>) {
+    let mut known = BTreeMap::new();
+    let mut total = 0u64;
+    let mut heaviest: Option<(u64, &str, Range<usize>)> = None;
+    for (name, token) in scan::includes(&file.source.text, &file.constructs) {
+        let count = included(name, partials, &mut known);
+        total = total.saturating_add(count);
+        if heaviest.as_ref().is_none_or(|(most, ..)| count > *most) {
+            heaviest = Some((count, name, token.span.clone()));
+        }
+    }
+    let Some((_, name, span)) = heaviest.filter(|_| total > MAX_INCLUDED) else {
+        return;
+    };
+    let mut chain = format!("{} → {name}", file.name);
+    let mut at = name;
+    while let Some(partial) = partials.get(at)
+        && let Some((next, _)) = scan::includes(&partial.source.text, &partial.constructs)
+            .max_by_key(|(name, _)| known.get(*name).copied().unwrap_or_default())
+    {
+        chain.push_str(&format!(" → {next}"));
+        at = next;
+    }
+    problems.push(file.source.problem(
+        Severity::Error,
+        "include-fan-out",
+        span,
+        format!("the includes multiply: {total} texts are put together, at most {MAX_INCLUDED} may be: {chain}"),
+        Some("include each partial once, where it is needed".into()),
+    ));
+}
+
+/// How many texts an include puts in, itself counted.
+fn included<'p>(name: &'p str, partials: &'p Partials, known: &mut BTreeMap<&'p str, u64>) -> u64 {
+    if let Some(count) = known.get(name) {
+        return *count;
+    }
+    let inner = partials.get(name).map_or(0, |partial| {
+        scan::includes(&partial.source.text, &partial.constructs).fold(0u64, |sum, (name, _)| {
+            sum.saturating_add(included(name, partials, known))
+        })
+    });
+    let count = inner.saturating_add(1);
+    known.insert(name, count);
+    count
+}
+
 /// Undeclared variables and unused arguments, found through the includes.
 fn variables(
     file: &PromptFile,
@@ -516,7 +576,7 @@ fn undeclared(
     )
 }
 
-/// `{{ svc-name }}`: the span of the whole, and the names in it, when the pieces touch and none is declared.
+/// `{{ svc-name }}`: the span of the whole, and the names in it, when the pieces touch and what follows is not declared.
 fn subtraction<'s>(
     source: &'s Source,
     construct: &Construct,
@@ -524,22 +584,32 @@ fn subtraction<'s>(
     declared: &[&str],
 ) -> Option<(Range<usize>, Vec<&'s str>)> {
     let text = &source.text;
-    let first = construct.tokens.iter().position(|t| t.span == *span)?;
-    let mut names = vec![&text[span.clone()]];
-    let mut end = span.end;
-    let mut i = first + 1;
-    while construct.word(text, i) == "-" && construct.tokens[i].span.start == end {
-        let next = construct.tokens.get(i + 1)?;
-        if next.span.start != construct.tokens[i].span.end
-            || declared.contains(&&text[next.span.clone()])
-        {
-            return None;
-        }
-        names.push(&text[next.span.clone()]);
-        end = next.span.end;
-        i += 2;
+    let at = construct.tokens.iter().position(|t| t.span == *span)?;
+    // whether a name, a `-` and a name stand at `i` without a blank between them
+    let joined = |i: usize| {
+        let Some([left, minus, right]) = construct.tokens.get(i..i + 3) else {
+            return false;
+        };
+        left.kind == scan::TokenKind::Ident
+            && right.kind == scan::TokenKind::Ident
+            && &text[minus.span.clone()] == "-"
+            && left.span.end == minus.span.start
+            && minus.span.end == right.span.start
+    };
+    let mut first = at;
+    while first >= 2 && joined(first - 2) {
+        first -= 2;
     }
-    (names.len() > 1).then_some((span.start..end, names))
+    let mut last = at;
+    while joined(last) && !declared.contains(&construct.word(text, last + 2)) {
+        last += 2;
+    }
+    let names: Vec<&str> = (first..=last)
+        .step_by(2)
+        .map(|i| construct.word(text, i))
+        .collect();
+    let whole = construct.tokens[first].span.start..construct.tokens[last].span.end;
+    (names.len() > 1).then_some((whole, names))
 }
 
 /// `resources.<name>.<member>` must name a declared resource and one of its members.
@@ -655,7 +725,7 @@ fn uses_word(source: &str, constructs: &[Construct], word: &str) -> bool {
         .any(|c| c.tokens.iter().any(|t| &source[t.span.clone()] == word))
 }
 
-fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>) -> Prompt {
+fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>, tera: Tera) -> Prompt {
     let front = &file.front;
     let anywhere = |word: &str| {
         uses_word(&file.source.text, &file.constructs, word)
@@ -697,7 +767,7 @@ fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>) -> Prompt {
             .iter()
             .map(|b| uri_variables(&b.uri))
             .collect(),
-        compiled: Compiled::default(),
+        compiled: Compiled::new(tera),
         partials,
     }
 }

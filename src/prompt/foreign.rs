@@ -85,6 +85,12 @@ const GO_WORDS: &[&str] = &[
     "nindent", "query", "first", "humanize", "args", "break", "continue",
 ];
 
+/// Of these, what begins a Go action and never an expression of Tera.
+const GO_OPENERS: &[&str] = &["if", "else", "with", "range", "define", "template", "block"];
+
+/// Words that join two operands in Tera.
+const OPERATORS: &[&str] = &["and", "or", "in", "is", "not", "if", "else"];
+
 /// What a construct is when it is not Tera: a phrase that completes "this is …".
 pub fn recognise(
     source: &Source,
@@ -178,6 +184,16 @@ fn expression(text: &str, construct: &Construct, body: &str, first: &str) -> Opt
         return Some("a Handlebars or Mustache tag");
     }
     let second = construct.word(text, 1);
+    let is_name = |i: usize| {
+        construct
+            .tokens
+            .get(i)
+            .is_some_and(|t| t.kind == TokenKind::Ident)
+            && !OPERATORS.contains(&construct.word(text, i))
+    };
+    if GO_OPENERS.contains(&first) && (is_name(1) || first == "if" && construct.tokens.len() > 1) {
+        return Some("a Go template (Helm, Alertmanager)");
+    }
     if GO_WORDS.contains(&first)
         && (construct.tokens.len() == 1
             || matches!(second, "." | "if")
@@ -197,6 +213,10 @@ fn expression(text: &str, construct: &Construct, body: &str, first: &str) -> Opt
     }
     match construct.fault {
         Some((_, Fault::Open)) => Some("a literal `{{`, which begins a Tera expression"),
+        // nothing closes it: the quote that was not closed is somewhere else, maybe a code fence
+        Some((_, Fault::OpenText)) if construct.span.len() == 2 => {
+            Some("a literal `{{`, which begins a Tera expression")
+        }
         Some((_, Fault::Character(_))) => Some("no Tera expression"),
         Some((_, Fault::OpenText)) | None => None,
     }

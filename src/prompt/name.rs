@@ -71,7 +71,7 @@ fn name_fault(text: &str) -> Option<&'static str> {
     if text.len() > MAX_NAME {
         return Some("it is longer than 40 characters");
     }
-    if !text.starts_with(|c: char| c.is_ascii_lowercase()) {
+    if text.is_ascii() && !text.starts_with(|c: char| c.is_ascii_lowercase()) {
         return Some("it must begin with a lower-case letter a-z");
     }
     if !text

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::foreign;
 use super::front_matter::{self, FrontMatter};
 use super::limits::Limits;
+use super::lint;
 use super::markers::{self, Mark, Marker};
 use super::message::Role;
 use super::name::PromptName;
@@ -155,6 +156,7 @@ pub fn partial(
             Some("put the marker into the prompt".into()),
         ));
     }
+    lint::executed(&source, &whole, problems);
     let constructs = scan::scan_from(&source.text, whole);
     // a partial does not know what its prompts declare: a name is taken for an argument unless it is a
     // context of GitHub Actions or a word that ends a Go action
@@ -190,20 +192,29 @@ fn count_errors(problems: &[Problem]) -> usize {
     problems.iter().filter(|p| p.is_error()).count()
 }
 
+/// The problem with a file whose content is somewhere else.
+pub fn lfs_pointer(path: &Arc<str>, bytes: &[u8]) -> Option<Problem> {
+    bytes
+        .starts_with(b"version https://git-lfs.github.com/spec/")
+        .then(|| {
+            Problem::whole(
+                Severity::Error,
+                "lfs-pointer",
+                path,
+                "this is a Git LFS pointer, not the content itself".into(),
+                Some("store it in git directly: git lfs untrack, then add it again".into()),
+            )
+        })
+}
+
 fn decode(
     path: &Arc<str>,
     bytes: &[u8],
     limits: &Limits,
     problems: &mut Vec<Problem>,
 ) -> Option<Source> {
-    if bytes.starts_with(b"version https://git-lfs.github.com/spec/") {
-        problems.push(Problem::whole(
-            Severity::Error,
-            "lfs-pointer",
-            path,
-            "this is a Git LFS pointer, not the text itself".into(),
-            Some("store it in git directly: git lfs untrack, then add it again".into()),
-        ));
+    if let Some(problem) = lfs_pointer(path, bytes) {
+        problems.push(problem);
         return None;
     }
     if bytes.len() > limits.prompt_file_bytes {

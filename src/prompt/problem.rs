@@ -46,6 +46,21 @@ pub struct Problem {
     pub fix: Vec<Insertion>,
 }
 
+/// Longest message, in characters: some quote a line of the library or of the engine.
+const MESSAGE_CHARS: usize = 500;
+
+/// A message as one line of bounded length; what it quotes may be neither.
+pub(super) fn one_line(message: String) -> String {
+    if message.len() <= MESSAGE_CHARS && !message.contains(['\n', '\r']) {
+        return message;
+    }
+    message
+        .chars()
+        .take(MESSAGE_CHARS)
+        .map(|c| if matches!(c, '\n' | '\r') { ' ' } else { c })
+        .collect()
+}
+
 /// A text to put in at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Insertion {
@@ -73,7 +88,7 @@ impl Problem {
             line: 0,
             column: 0,
             width: 1,
-            message,
+            message: one_line(message),
             hint,
             excerpt: None,
             fix: Vec::new(),
@@ -140,6 +155,31 @@ pub fn nearest_all<'a>(
         .collect()
 }
 
+/// Puts insertions into stored text, whose newlines may be CRLF or CR and which may begin with a BOM.
+pub fn insert(text: &str, mut fixes: Vec<Insertion>) -> String {
+    fixes.sort_by_key(|f| (f.line, f.column));
+    fixes.dedup();
+    let mut fixes = fixes.into_iter().peekable();
+    let mut out = String::with_capacity(text.len() + 64);
+    let (mut line, mut column) = (1u32, 1u32);
+    let mut chars = text.chars().peekable();
+    loop {
+        let at_bom = out.is_empty() && chars.peek() == Some(&'\u{feff}');
+        while !at_bom && let Some(fix) = fixes.next_if(|f| (f.line, f.column) <= (line, column)) {
+            out.push_str(fix.text);
+        }
+        let Some(c) = chars.next() else { return out };
+        out.push(c);
+        match c {
+            '\u{feff}' if at_bom => {}
+            '\n' => (line, column) = (line + 1, 1),
+            '\r' if chars.peek() != Some(&'\n') => (line, column) = (line + 1, 1),
+            '\r' => {}
+            _ => column += 1,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,5 +193,19 @@ mod tests {
         assert_eq!(nearest("code", ["code-review"]), Some("code-review"));
         assert_eq!(nearest("zzz", ["code-review", "a"]), None);
         assert_eq!(nearest("a", ["b"]), None);
+    }
+
+    #[test]
+    fn insertions_leave_other_bytes() {
+        let fix = |line, column, text| Insertion { line, column, text };
+        let text = "\u{feff}a\r\n한 {{ .x }}\r{#\n";
+        let fixes = vec![
+            fix(3, 1, "<"),
+            fix(3, 3, ">"),
+            fix(2, 3, "["),
+            fix(2, 11, "]"),
+        ];
+        assert_eq!(insert(text, fixes), "\u{feff}a\r\n한 [{{ .x }}]\r<{#>\n");
+        assert_eq!(insert("ab", vec![fix(1, 3, "!")]), "ab!");
     }
 }

@@ -171,6 +171,10 @@ fn construct(text: &str, open: usize) -> Construct {
         if first == '-' && rest[1..].starts_with(close) {
             return done(kind, at + 3, tokens, None);
         }
+        // no expression holds an opening delimiter: this one was never closed
+        if rest.starts_with("{{") || rest.starts_with("{%") {
+            break (open, Fault::Open);
+        }
         match token(rest, first) {
             Ok((kind, length)) => {
                 tokens.push(Token {

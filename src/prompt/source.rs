@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::problem::{Problem, Severity};
+use super::problem::{Problem, Severity, one_line};
 
 /// Longest source line shown in a problem, in characters.
 const EXCERPT_CHARS: usize = 200;
@@ -118,7 +118,7 @@ impl Source {
             line,
             column,
             width: width.max(1),
-            message,
+            message: one_line(message),
             hint,
             excerpt: Some(
                 self.line(line as usize)

@@ -1,10 +1,4 @@
 //! `cuebook stdio --server URL` against a real server that is stopped and started, in both eras.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on has failed"
-)]
 
 use std::collections::VecDeque;
 use std::path::Path;

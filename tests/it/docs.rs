@@ -1,10 +1,4 @@
 //! The documentation's examples are what they say: a library that passes the check.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on has failed"
-)]
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,14 @@
 //! The integration tests, in one binary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed; clippy's exemption covers test functions only"
+)]
 
 mod bridge;
 mod docs;
+mod format;
+mod http;
+mod mcp;
+mod support;

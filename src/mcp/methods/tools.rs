@@ -1,6 +1,7 @@
 //! Prompts as tools, for the many clients that show tools only.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
@@ -310,7 +311,7 @@ fn entries(call: &Call<'_>, prompts: &[&Arc<Prompt>], total: usize) -> Result<An
                     }
                 })
                 .collect();
-            lines = format!("{lines}({})", names.join(", "));
+            let _ = write!(lines, "({})", names.join(", "));
         }
         if let Some(what) = entry.description.or(entry.title) {
             lines.push_str(": ");
@@ -319,9 +320,10 @@ fn entries(call: &Call<'_>, prompts: &[&Arc<Prompt>], total: usize) -> Result<An
         lines.push('\n');
     }
     if entries.len() < total {
-        lines = format!(
-            "{lines}{} of {total} shown; search_prompts finds the others\n",
-            entries.len()
+        let shown = entries.len();
+        let _ = writeln!(
+            lines,
+            "{shown} of {total} shown; search_prompts finds the others"
         );
     } else if entries.is_empty() {
         lines.push_str("no prompt fits\n");

@@ -1,0 +1,15 @@
+//! MCP over real sockets and pipes.
+
+mod bad_input;
+mod completion;
+mod guard;
+mod interop;
+mod lifecycle;
+mod lists;
+mod names;
+mod notices;
+mod prompts;
+mod resources;
+mod sessions;
+mod stdio;
+mod tools;

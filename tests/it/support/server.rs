@@ -1,0 +1,115 @@
+//! The server on a free port, in this process.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cuebook::http::{Allowed, Limits, serve};
+use cuebook::mcp;
+use cuebook::registry::source::Library;
+use cuebook::registry::{self, Registry};
+use cuebook::router::{AppState, router};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::library::TestLibrary;
+
+/// The key of every test server, so that one can follow another.
+pub(crate) const KEY: [u8; 32] = [42; 32];
+
+/// A running server; it stops when it is dropped.
+pub(crate) struct TestServer {
+    pub(crate) address: SocketAddr,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) service: Arc<mcp::Service>,
+    cancel: CancellationToken,
+    task: Option<JoinHandle<()>>,
+}
+
+/// Settings of most tests.
+pub(crate) fn settings() -> mcp::Settings {
+    mcp::Settings {
+        session_key: KEY,
+        ..mcp::Settings::default()
+    }
+}
+
+/// A registry of a library.
+pub(crate) async fn registry(library: &TestLibrary) -> Arc<Registry> {
+    let path = library.bare();
+    tokio::task::spawn_blocking(move || {
+        let library = Library::find(&path).unwrap();
+        Arc::new(Registry::open(library, registry::Settings::default()).unwrap())
+    })
+    .await
+    .unwrap()
+}
+
+impl TestServer {
+    /// Serves a library.
+    pub(crate) async fn start(library: &TestLibrary) -> Self {
+        Self::with(library, settings(), None).await
+    }
+
+    /// Serves a library with settings and a public URL.
+    pub(crate) async fn with(
+        library: &TestLibrary,
+        settings: mcp::Settings,
+        public_url: Option<&str>,
+    ) -> Self {
+        let registry = registry(library).await;
+        let service = Arc::new(mcp::Service::new(registry.clone(), settings));
+        let cancel = CancellationToken::new();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = AppState {
+            registry: registry.clone(),
+            mcp: service.clone(),
+            allowed: Arc::new(Allowed::new(public_url).unwrap()),
+            url: format!("http://{address}").into(),
+            shutdown: cancel.clone(),
+        };
+        let router = router(state);
+        let limits = Limits {
+            grace: Duration::from_secs(2),
+            ..Limits::default()
+        };
+        let stop = cancel.clone();
+        let task = tokio::spawn(async move { serve(listener, router, &limits, stop).await });
+        Self {
+            address,
+            registry,
+            service,
+            cancel,
+            task: Some(task),
+        }
+    }
+
+    /// Notices what changes by itself from now on, as a server does.
+    pub(crate) fn watch(&self) {
+        tokio::spawn(self.registry.clone().watch(self.cancel.clone()));
+    }
+
+    /// Reads the library again now.
+    pub(crate) async fn refresh(&self) {
+        let registry = self.registry.clone();
+        tokio::task::spawn_blocking(move || registry.refresh().unwrap())
+            .await
+            .unwrap();
+    }
+
+    /// Stops it in good order.
+    pub(crate) async fn stop(mut self) {
+        self.cancel.cancel();
+        if let Some(task) = self.task.take() {
+            super::soon("the server to stop", task).await.unwrap();
+        }
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
