@@ -22,15 +22,13 @@ use super::error::RpcError;
 use super::revision::Revision;
 use super::session::Session;
 use super::stream::{self, Slot};
-use super::{Answer, Caller, Service, handle, meta};
+use super::{Answer, Caller, Service, batch, handle, meta};
 use crate::http::{RequestId, json_error};
 
 /// Time in which a body must arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes past the limit that are read over before the connection is closed.
 const READ_OVER: usize = 16 * 1024 * 1024;
-/// Bytes of all answers to one batch.
-const MAX_BATCH_ANSWER: usize = 32 * 1024 * 1024;
 
 /// What the endpoint's handlers share.
 #[derive(Debug, Clone)]
@@ -262,7 +260,7 @@ impl Exchange {
             session,
             request_id: self.request_id.0.clone(),
         };
-        match batch(&self.endpoint.service, &caller, messages).await {
+        match batch::answer(&self.endpoint.service, &caller, messages).await {
             Some(answers) => json(StatusCode::OK, answers),
             None => StatusCode::ACCEPTED.into_response(),
         }
@@ -302,38 +300,6 @@ impl Exchange {
             Err(error) => rejected(&error, None, false),
         }
     }
-}
-
-/// The answers to a batch as one array; none where nothing in it wants one.
-pub(super) async fn batch(
-    service: &Service,
-    caller: &Caller,
-    messages: Vec<Result<Message<'_>, Rejected<'_>>>,
-) -> Option<Vec<u8>> {
-    let mut out = vec![b'['];
-    for message in messages {
-        let answer = match message {
-            Ok(Message::Notification(_) | Message::Response) => continue,
-            Err(Rejected { id, error }) => error.to_response(id, false),
-            Ok(Message::Request(request)) if request.method == "initialize" => {
-                RpcError::invalid_request("`initialize` cannot be part of a batch")
-                    .to_response(Some(request.id), false)
-            }
-            Ok(Message::Request(request)) if out.len() > MAX_BATCH_ANSWER => {
-                RpcError::invalid_request("the answers to this batch are too long")
-                    .to_response(Some(request.id), false)
-            }
-            Ok(Message::Request(request)) => handle(service, caller, &request)
-                .await
-                .into_bytes(request.id, false),
-        };
-        if out.len() > 1 {
-            out.push(b',');
-        }
-        out.extend_from_slice(&answer);
-    }
-    out.push(b']');
-    (out.len() > 2).then_some(out)
 }
 
 /// Whether a request is to be read by the rules of the modern era.
