@@ -113,6 +113,12 @@ enum Place {
     Elsewhere,
 }
 
+/// The name a prompt's path gives it.
+fn stem(path: &str) -> &str {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    file.strip_suffix(".md").unwrap_or(file)
+}
+
 fn place(path: &str) -> Place {
     let file = path.rsplit('/').next().unwrap_or(path);
     let is_md = path.strip_suffix(".md").is_some();
@@ -248,6 +254,11 @@ pub fn build(
     };
 
     let clashing = clashes(&prompts, &mut problems);
+    // a label may name a prompt that has problems of its own
+    let stems: Vec<String> = prompts
+        .iter()
+        .map(|entry| stem(&entry.path).to_owned())
+        .collect();
     let surroundings = surroundings(&catalog);
     let mut jobs = Vec::new();
     let mut good = Vec::new();
@@ -326,12 +337,7 @@ pub fn build(
             .then_with(|| a.prompt.name.cmp(&b.prompt.name))
     });
     if let Some((source, labels)) = &labels {
-        library::check_labels(
-            source,
-            labels,
-            &good.iter().map(|c| c.prompt.name.as_str()),
-            &mut problems,
-        );
+        library::check_labels(source, labels, &stems.iter().map(|s| &**s), &mut problems);
     }
     for checked in good {
         catalog.render_hashes.insert(
@@ -531,9 +537,8 @@ fn values_file(
 fn clashes(prompts: &[&Entry], problems: &mut Vec<Problem>) -> BTreeSet<Arc<str>> {
     let mut by_folded: BTreeMap<String, Vec<&Arc<str>>> = BTreeMap::new();
     for entry in prompts {
-        let stem = entry.path.rsplit('/').next().unwrap_or_default();
         by_folded
-            .entry(stem.replace('-', "_"))
+            .entry(stem(&entry.path).replace('-', "_"))
             .or_default()
             .push(&entry.path);
     }

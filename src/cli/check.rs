@@ -41,7 +41,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let library = Library::find(&args.dir)?;
-    let config = super::load_config(&args.dir, None, &[])?;
+    let config = super::library_config(&args.dir)?;
     let limits = &config.limits;
     let mut fixed = None;
     if args.fix {
@@ -112,7 +112,7 @@ fn summary(built: &Built) -> String {
     let catalog = &built.catalog;
     let examples: usize = catalog.list(None).iter().map(|p| p.examples.len()).sum();
     format!(
-        "{} prompts, {} resources, {examples} examples: no problems",
+        "{} prompts, {} resources, {examples} examples",
         catalog.list(None).len(),
         catalog.resources().len()
     )

@@ -209,6 +209,22 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
         .build()?)
 }
 
+/// This program as the person called it: `cuebook`, or a path such as `target/release/cuebook`.
+fn program() -> String {
+    std::env::args_os().next().map_or_else(
+        || "cuebook".into(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+/// The settings for a library: those of its data directory, when it lies in one. A clone has none of its own.
+fn library_config(library: &std::path::Path) -> Result<Config, ConfigError> {
+    if library.join("library.git").is_dir() {
+        return load_config(library, None, &[]);
+    }
+    Config::load(None, &text_variable, &[])
+}
+
 /// Loads the configuration of a data directory.
 fn load_config(
     data_dir: &std::path::Path,

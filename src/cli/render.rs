@@ -43,7 +43,7 @@ enum Format {
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let selector = Selector::parse(&args.name)?;
     let library = Library::find(&args.library)?;
-    let config = super::load_config(&args.library, None, &[])?;
+    let config = super::library_config(&args.library)?;
     let commit = match &selector.at {
         At::Latest => None,
         At::Revision(id) => Some(id.clone()),

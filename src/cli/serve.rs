@@ -94,6 +94,7 @@ fn greeting(running: &Running, watch: bool) -> String {
         .canonicalize()
         .unwrap_or_else(|_| running.library.clone());
     let library = library.display();
+    let program = super::program();
     let mut text = format!(
         "\n  Cuebook serves {prompts} prompts at {url}/mcp\n\n",
         url = running.url
@@ -104,7 +105,7 @@ fn greeting(running: &Running, watch: bool) -> String {
         text.push_str(&format!("  library   {library}\n"));
     }
     text.push_str(&format!(
-        "  connect   cuebook connect claude-code --url {}/mcp   (or vscode, cursor, zed, …)\n",
+        "  connect   {program} connect claude-code --url {}/mcp   (or vscode, cursor, zed, …)\n",
         running.url
     ));
     if watch {
@@ -114,7 +115,9 @@ fn greeting(running: &Running, watch: bool) -> String {
             "  edit      git clone {library}, change a prompt, commit, git push\n"
         ));
     }
-    text.push_str("  check     cuebook check in the clone, before you push\n");
+    text.push_str(&format!(
+        "  check     {program} check in the clone, before you push\n"
+    ));
     text.push_str("  stop      Ctrl-C\n\n");
     let status = &snapshot.status;
     if status.tip.is_none() && !watch {

@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 async fn local(root: PathBuf) -> anyhow::Result<()> {
     let (config, registry) = tokio::task::spawn_blocking(move || -> anyhow::Result<_> {
-        let config = super::load_config(&root, None, &[])?;
+        let config = super::library_config(&root)?;
         let settings = Settings {
             limits: config.limits.clone(),
             notify_body_edits: config.notify_body_edits,

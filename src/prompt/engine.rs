@@ -1,6 +1,7 @@
 //! Tera as this product uses it: one instance per prompt closure, no escaping, filters of our own.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{LazyLock, OnceLock};
 
 use tera::{ErrorKind, Kwargs, State, Tera, Value};
@@ -44,8 +45,17 @@ impl Compiled {
 /// Compiles templates given by name and source.
 pub(super) fn compile(templates: Vec<(String, String)>) -> Result<Tera, tera::Error> {
     let mut tera = BASE.clone();
-    tera.add_raw_templates(templates)?;
+    guarded(|| tera.add_raw_templates(templates))?;
     Ok(tera)
+}
+
+/// Runs the engine; a panic of it is an error like any other.
+pub(super) fn guarded<T>(run: impl FnOnce() -> tera::TeraResult<T>) -> tera::TeraResult<T> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+        Err(tera::Error::message(
+            "the template engine failed on this template",
+        ))
+    })
 }
 
 /// Names of all filters a template may use.

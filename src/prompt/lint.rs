@@ -1,8 +1,11 @@
 //! Warnings: what is allowed and will still surprise somebody in some client.
 
+use std::ops::Range;
+
 use super::message::Role;
 use super::parse::{Part, PromptFile};
 use super::problem::{Problem, Severity};
+use super::source::Source;
 
 /// Names that clients use for commands of their own, and one client for each.
 const CLIENT_COMMANDS: &[(&str, &str)] = &[
@@ -47,7 +50,7 @@ const CLIENT_COMMANDS: &[(&str, &str)] = &[
 pub fn file(file: &PromptFile, problems: &mut Vec<Problem>) {
     let source = &file.source;
     let front = &file.front;
-    let mut warn = |code, span: std::ops::Range<usize>, message: String, hint: &str| {
+    let mut warn = |code, span: Range<usize>, message: String, hint: &str| {
         problems.push(source.problem(
             Severity::Warning,
             code,
@@ -111,34 +114,37 @@ pub fn file(file: &PromptFile, problems: &mut Vec<Problem>) {
         ),
         _ => {}
     }
-    executed(file, &mut warn);
+    executed(source, &file.body, problems);
 }
 
-/// Text that some clients would run or replace.
-fn executed(
-    file: &PromptFile,
-    warn: &mut impl FnMut(&'static str, std::ops::Range<usize>, String, &str),
-) {
-    let text = &file.source.text;
-    let body = &text[file.body.clone()];
+/// Text that some clients would run or replace, in a prompt's body or a partial.
+pub(super) fn executed(source: &Source, part: &Range<usize>, problems: &mut Vec<Problem>) {
+    let body = &source.text[part.clone()];
+    let mut warn = |at: usize, length: usize, message: &str, hint: &str| {
+        let span = part.start + at..part.start + at + length;
+        problems.push(source.problem(
+            Severity::Warning,
+            "client-executes",
+            span,
+            message.to_owned(),
+            Some(hint.to_owned()),
+        ));
+    };
     for (i, _) in body.match_indices("!`") {
-        let at = file.body.start + i;
         if i == 0 || body[..i].ends_with(|c: char| c.is_whitespace()) {
             warn(
-                "client-executes",
-                at..at + 2,
-                "opencode and Claude Code run what stands between !` and ` as a shell command"
-                    .into(),
+                i,
+                2,
+                "opencode and Claude Code run what stands between !` and ` as a shell command",
                 "write the command without the exclamation mark",
             );
         }
     }
     for (i, _) in body.match_indices("$ARGUMENTS") {
-        let at = file.body.start + i;
         warn(
-            "client-executes",
-            at..at + 10,
-            "opencode replaces $ARGUMENTS with what the person typed".into(),
+            i,
+            10,
+            "opencode replaces $ARGUMENTS with what the person typed",
             "use a declared argument",
         );
     }
@@ -153,11 +159,10 @@ fn executed(
             && after.is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '/' | '~'))
             && is_path
         {
-            let at = file.body.start + i;
             warn(
-                "client-executes",
-                at..at + 1,
-                "opencode and Gemini CLI read `@path` as a file to attach".into(),
+                i,
+                1,
+                "opencode and Gemini CLI read `@path` as a file to attach",
                 "write the path without @",
             );
         }

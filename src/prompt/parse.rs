@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::foreign;
 use super::front_matter::{self, FrontMatter};
 use super::limits::Limits;
+use super::lint;
 use super::markers::{self, Mark, Marker};
 use super::message::Role;
 use super::name::PromptName;
@@ -155,6 +156,7 @@ pub fn partial(
             Some("put the marker into the prompt".into()),
         ));
     }
+    lint::executed(&source, &whole, problems);
     let constructs = scan::scan_from(&source.text, whole);
     // a partial does not know what its prompts declare: a name is taken for an argument unless it is a
     // context of GitHub Actions or a word that ends a Go action

@@ -231,7 +231,7 @@ fn run(
         limit: left,
         exceeded: false,
     };
-    let result = tera.render_to(template, context, &mut out);
+    let result = engine::guarded(|| tera.render_to(template, context, &mut out));
     if out.exceeded {
         return Err(RenderError::OutputLimit {
             limit: limits.output_bytes,
