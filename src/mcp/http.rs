@@ -5,9 +5,8 @@ mod headers;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request as HttpRequest, State};
 use axum::http::header::{self, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -40,66 +39,44 @@ pub struct Endpoint {
 }
 
 /// `/mcp`: the whole library.
-pub async fn whole(
-    State(endpoint): State<Endpoint>,
-    Extension(request_id): Extension<RequestId>,
-    method: Method,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    Exchange {
-        endpoint,
-        request_id,
-        folder: None,
-        headers,
-    }
-    .run(&method, body)
-    .await
+pub async fn whole(State(endpoint): State<Endpoint>, request: HttpRequest) -> Response {
+    exchange(endpoint, None, request).await
 }
 
 /// `/mcp/<folder>`: the prompts of one folder and of those below it.
 pub async fn folder(
     State(endpoint): State<Endpoint>,
-    Extension(request_id): Extension<RequestId>,
     Path(folder): Path<String>,
-    method: Method,
-    headers: HeaderMap,
-    body: Body,
+    request: HttpRequest,
 ) -> Response {
     let folder = folder.trim_end_matches('/');
     if folder.is_empty() {
-        return whole(
-            State(endpoint),
-            Extension(request_id),
-            method,
-            headers,
-            body,
-        )
-        .await;
+        return exchange(endpoint, None, request).await;
     }
-    if !endpoint
-        .service
-        .registry
-        .snapshot()
-        .catalog
-        .has_folder(folder)
-    {
+    let snapshot = endpoint.service.registry.snapshot();
+    if !snapshot.catalog.has_folder(folder) {
         let shown: String = folder.chars().take(80).collect();
-        return (
-            StatusCode::NOT_FOUND,
-            json_error(&format!("the library has no folder `{shown}`")),
-        )
-            .into_response();
+        let error = json_error(&format!("the library has no folder `{shown}`"));
+        return (StatusCode::NOT_FOUND, error).into_response();
     }
-    let folder = Some(folder.into());
-    Exchange {
+    exchange(endpoint, Some(folder.into()), request).await
+}
+
+async fn exchange(endpoint: Endpoint, folder: Option<Arc<str>>, request: HttpRequest) -> Response {
+    let (parts, body) = request.into_parts();
+    let request_id = parts.extensions.get::<RequestId>().cloned();
+    let exchange = Exchange {
         endpoint,
-        request_id,
+        request_id: request_id.unwrap_or_default(),
         folder,
-        headers,
+        headers: parts.headers,
+    };
+    match parts.method {
+        Method::POST => exchange.post(body).await,
+        Method::GET => exchange.get(),
+        Method::DELETE => exchange.delete(),
+        _ => not_allowed(),
     }
-    .run(&method, body)
-    .await
 }
 
 /// One HTTP request to the endpoint.
@@ -111,15 +88,6 @@ struct Exchange {
 }
 
 impl Exchange {
-    async fn run(self, method: &Method, body: Body) -> Response {
-        match *method {
-            Method::POST => self.post(body).await,
-            Method::GET => self.get(),
-            Method::DELETE => self.delete(),
-            _ => not_allowed(),
-        }
-    }
-
     async fn post(self, body: Body) -> Response {
         let modern = version(&self.headers).is_some_and(|v| !v.is_legacy());
         if !is_json(&self.headers) {
@@ -162,7 +130,7 @@ impl Exchange {
                             request.id,
                             &filter,
                             self.folder,
-                            self.endpoint.shutdown.child_token(),
+                            self.endpoint.shutdown.clone(),
                         )),
                         None => too_many_streams(),
                     },
@@ -280,7 +248,7 @@ impl Exchange {
                 slot,
                 session,
                 self.folder,
-                self.endpoint.shutdown.child_token(),
+                self.endpoint.shutdown.clone(),
             )),
             None => too_many_streams(),
         }
