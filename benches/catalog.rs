@@ -2,6 +2,14 @@
 //!
 //! `cargo bench --bench catalog`: real repositories of 100, 1,000 and 10,000 prompts in folders, each with two
 //! arguments, a partial, a bound runbook and an example that is run. Three rounds, the median and the spread.
+#![allow(
+    missing_docs,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a bench prints, and one that cannot go on has nothing to say"
+)]
 
 use std::fmt::Write as _;
 use std::path::Path;

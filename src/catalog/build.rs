@@ -1,19 +1,19 @@
 //! From the files of a revision to a catalog, using again what has not changed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use crate::prompt::closure::{self, Partials};
-use crate::prompt::parse::{self, Partial, PromptFile, hex};
-use crate::prompt::problem::{Problem, Severity, nearest};
+use crate::prompt::parse::{self, Partial};
+use crate::prompt::problem::{Problem, Severity};
 use crate::prompt::source::Source;
-use crate::prompt::{Embed, Limits, Prompt};
+use crate::prompt::{Limits, Prompt};
 
 use super::examples::{self, ExampleJob};
 use super::library::{self, Labels, Library};
+use super::parallel::parallel;
+use super::prompts::{check_prompt, clashes, moved_schemes, reaches, same_closure, surroundings};
 use super::resources::{self, ResourceFile};
 use super::tree::{Entry, EntryKind, ObjectId, Tree};
 use super::uri::UriTemplate;
@@ -114,7 +114,7 @@ enum Place {
 }
 
 /// The name a prompt's path gives it.
-fn stem(path: &str) -> &str {
+pub(super) fn stem(path: &str) -> &str {
     let file = path.rsplit('/').next().unwrap_or(path);
     file.strip_suffix(".md").unwrap_or(file)
 }
@@ -260,46 +260,53 @@ pub fn build(
         .map(|entry| stem(&entry.path).to_owned())
         .collect();
     let surroundings = surroundings(&catalog);
-    let mut jobs = Vec::new();
-    let mut good = Vec::new();
-    for entry in prompts {
+    let moved = moved_schemes(previous, &catalog);
+    let mut kept_prompts: Vec<Option<Kept<Checked>>> = Vec::with_capacity(prompts.len());
+    let mut todo = Vec::new();
+    for entry in &prompts {
         let kept = old.and_then(|o| o.prompts.get(&entry.path)).filter(|kept| {
             kept.id == entry.id
                 && kept.value.as_ref().is_some_and(|checked| {
                     checked.surroundings == surroundings
                         && same_closure(&checked.prompt, &partials)
-                        && checked.render_hash == render_hash(&catalog, &checked.prompt)
+                        && !reaches(&checked.prompt, &moved)
                 })
         });
-        let kept = if let Some(kept) = kept {
-            kept.clone()
-        } else {
-            let mut found = Vec::new();
-            let file = parse::prompt_file(&entry.path, &tree.read(entry)?, limits, &mut found);
-            let prompt = file.as_ref().and_then(|file| {
-                let prompt = closure::link(file, &partials, limits, &mut found)?;
-                in_library(&catalog, file, &mut found);
-                (!found.iter().any(Problem::is_error)).then(|| Arc::new(prompt))
-            });
-            if let (Some(file), Some(prompt)) = (file, &prompt)
-                && !prompt.examples.is_empty()
-                && !clashing.contains(&entry.path)
-            {
-                jobs.push(ExampleJob::new(prompt.clone(), file));
-            }
-            let value = prompt.map(|prompt| {
-                let render_hash = render_hash(&catalog, &prompt);
-                Arc::new(Checked {
-                    prompt,
-                    render_hash,
-                    surroundings: surroundings.clone(),
-                })
-            });
+        kept_prompts.push(kept.cloned());
+        if kept.is_none() {
+            todo.push((*entry, tree.read(entry)?));
+        }
+    }
+    let linked = parallel(todo, |(entry, bytes)| {
+        let (checked, problems, job) = check_prompt(entry, &bytes, &partials, &catalog);
+        let value = checked.map(|(prompt, render_hash)| {
+            Arc::new(Checked {
+                prompt,
+                render_hash,
+                surroundings: surroundings.clone(),
+            })
+        });
+        (
             Kept {
                 id: entry.id,
                 value,
-                problems: found,
-            }
+                problems,
+            },
+            job,
+        )
+    });
+    let mut linked = linked.into_iter();
+    let mut jobs = Vec::new();
+    let mut good = Vec::new();
+    for (entry, kept) in prompts.iter().zip(kept_prompts) {
+        let kept = if let Some(kept) = kept {
+            kept
+        } else {
+            let Some((kept, job)) = linked.next() else {
+                continue;
+            };
+            jobs.extend(job);
+            kept
         };
         problems.extend(kept.problems.iter().cloned());
         if let Some(checked) = kept
@@ -324,17 +331,9 @@ pub fn build(
         ))
     });
 
-    good.sort_by(|a, b| {
-        let parts = |p: &'_ Checked| {
-            p.prompt
-                .folder
-                .split('/')
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        };
-        parts(a)
-            .cmp(&parts(b))
-            .then_with(|| a.prompt.name.cmp(&b.prompt.name))
+    good.sort_by_cached_key(|checked| {
+        let folders: Vec<Box<str>> = checked.prompt.folder.split('/').map(Into::into).collect();
+        (folders, checked.prompt.name.clone())
     });
     if let Some((source, labels)) = &labels {
         library::check_labels(source, labels, &stems.iter().map(|s| &**s), &mut problems);
@@ -367,10 +366,15 @@ pub fn build_and_run(
 ) -> io::Result<Built> {
     let mut built = build(tree, revision, limits, previous)?;
     let jobs = std::mem::take(&mut built.jobs);
-    let found: Vec<_> = jobs
-        .iter()
-        .flat_map(|job| examples::run(job, &built.catalog))
-        .collect();
+    let catalog = &built.catalog;
+    let found: Vec<_> = parallel(jobs, |job| {
+        let found = examples::run(&job, catalog);
+        job.prompt.release();
+        found
+    })
+    .into_iter()
+    .flatten()
+    .collect();
     if !found.is_empty() {
         built.add_problems(found);
     }
@@ -539,228 +543,4 @@ fn values_file(
             None
         }
     })
-}
-
-/// Paths whose names are not unique, also when `-` and `_` are one.
-fn clashes(prompts: &[&Entry], problems: &mut Vec<Problem>) -> BTreeSet<Arc<str>> {
-    let mut by_folded: BTreeMap<String, Vec<&Arc<str>>> = BTreeMap::new();
-    for entry in prompts {
-        by_folded
-            .entry(stem(&entry.path).replace('-', "_"))
-            .or_default()
-            .push(&entry.path);
-    }
-    let mut out = BTreeSet::new();
-    for paths in by_folded.values().filter(|paths| paths.len() > 1) {
-        for path in paths {
-            let others: Vec<&str> = paths.iter().filter(|p| p != &path).map(|p| &***p).collect();
-            problems.push(Problem::whole(
-                Severity::Error,
-                "duplicate-name",
-                path,
-                format!(
-                    "the name is taken by {} too (`-` and `_` count as one)",
-                    others.join(", ")
-                ),
-                Some("names are unique in the whole library; rename one of the files".into()),
-            ));
-            out.insert((*path).clone());
-        }
-    }
-    out
-}
-
-fn same_closure(prompt: &Prompt, partials: &Partials) -> bool {
-    prompt.partials.iter().all(|old| {
-        partials
-            .get(&old.name)
-            .is_some_and(|new| Arc::ptr_eq(old, new))
-    })
-}
-
-/// What decides the checks of `in_library` besides resources a prompt is bound to: schemes and values files.
-fn surroundings(catalog: &Catalog) -> Arc<str> {
-    let mut names: Vec<&str> = catalog.values.keys().map(|k| &**k).collect();
-    names.sort_unstable();
-    let mut hash = Sha256::new();
-    for name in names
-        .into_iter()
-        .chain(["\0"])
-        .chain(catalog.scheme_hashes.keys().map(|k| &**k))
-    {
-        hash.update(name);
-        hash.update([0]);
-    }
-    for family in &catalog.library.families {
-        hash.update(&family.template);
-        hash.update([0]);
-    }
-    hex(&hash.finalize())
-}
-
-/// The literal scheme of a binding's URI; `None` when an argument gives it.
-fn literal_scheme(uri: &str) -> Option<&str> {
-    let (scheme, _) = uri.split_once("://")?;
-    (!scheme.contains('{')).then_some(scheme)
-}
-
-fn render_hash(catalog: &Catalog, prompt: &Prompt) -> Arc<str> {
-    if prompt.bindings.is_empty() {
-        return prompt.closure_hash.clone();
-    }
-    let mut hash = Sha256::new();
-    hash.update(prompt.closure_hash.as_bytes());
-    for binding in &prompt.bindings {
-        match literal_scheme(&binding.uri) {
-            Some(scheme) => {
-                hash.update(catalog.scheme_hashes.get(scheme).map_or("", |h| h));
-            }
-            None => catalog
-                .scheme_hashes
-                .values()
-                .for_each(|h| hash.update(h.as_bytes())),
-        }
-    }
-    hex(&hash.finalize())
-}
-
-/// Checks of a prompt that need the rest of the library: schemes, resources, values files.
-fn in_library(catalog: &Catalog, file: &PromptFile, problems: &mut Vec<Problem>) {
-    let source = &file.source;
-    let known = |scheme: &str| {
-        catalog.scheme_hashes.contains_key(scheme)
-            || catalog
-                .library
-                .families
-                .iter()
-                .any(|f| f.parsed.scheme() == scheme)
-    };
-    let schemes = || {
-        let mut all: Vec<&str> = catalog.scheme_hashes.keys().map(|k| &**k).collect();
-        all.extend(catalog.library.families.iter().map(|f| f.parsed.scheme()));
-        all.sort_unstable();
-        all.dedup();
-        all
-    };
-    let scheme_hint = |scheme: &str| match nearest(scheme, schemes()) {
-        Some(near) => format!("did you mean `{near}://`?"),
-        None if schemes().is_empty() => format!("put files under resources/{scheme}/"),
-        None => format!(
-            "this library has {}; or put files under resources/{scheme}/",
-            schemes().join(", ")
-        ),
-    };
-    let mut error = |code, span: std::ops::Range<usize>, message: String, hint: Option<String>| {
-        problems.push(source.problem(Severity::Error, code, span, message, hint));
-    };
-    for (binding, (_, at)) in file.front.bindings.iter().zip(&file.front.binding_places) {
-        let is_template = binding.uri.contains('{');
-        if !binding.uri.contains("://") && !binding.uri.contains('{') {
-            error(
-                "resource-uri",
-                at.clone(),
-                format!("`{}` is no resource URI", binding.uri),
-                Some("like \"runbook://{{ service }}\"".into()),
-            );
-            continue;
-        }
-        if let Some(scheme) = literal_scheme(&binding.uri)
-            && !known(scheme)
-        {
-            let message = format!("this library has no `{scheme}://` resources");
-            error(
-                "unknown-scheme",
-                at.clone(),
-                message,
-                Some(scheme_hint(scheme)),
-            );
-            continue;
-        }
-        if is_template {
-            continue;
-        }
-        match catalog.resource(&binding.uri) {
-            super::Lookup::Found(resource) => {
-                let wanted = match binding.embed {
-                    Embed::Image => Some("image/"),
-                    Embed::Audio => Some("audio/"),
-                    _ => None,
-                };
-                if let Some(wanted) = wanted.filter(|w| !resource.mime_type.starts_with(w)) {
-                    let message = format!(
-                        "`{}` is {}, not {wanted}…",
-                        resource.path, resource.mime_type
-                    );
-                    error(
-                        "resource-type",
-                        at.clone(),
-                        message,
-                        Some("choose another `as`".into()),
-                    );
-                } else if binding.embed == Embed::Text && resource.text().is_none() {
-                    let message =
-                        format!("`{}` is no text, so it cannot be inlined", resource.path);
-                    error(
-                        "resource-type",
-                        at.clone(),
-                        message,
-                        Some("as: resource".into()),
-                    );
-                }
-            }
-            super::Lookup::Missing(near) => {
-                let hint = near.first().map(|near| format!("did you mean `{near}`?"));
-                error(
-                    "missing-resource",
-                    at.clone(),
-                    format!("there is no resource `{}`", binding.uri),
-                    hint,
-                );
-            }
-            super::Lookup::Invalid(fault) => {
-                error(
-                    "resource-uri",
-                    at.clone(),
-                    format!("`{}` is no resource URI: {fault}", binding.uri),
-                    None,
-                );
-            }
-        }
-    }
-    for (argument, places) in file.front.arguments.iter().zip(&file.front.argument_places) {
-        if let Some(name) = argument.values.file.as_deref()
-            && !catalog.values.contains_key(name)
-        {
-            let hint = nearest(name, catalog.values.keys().map(|k| &**k)).map_or_else(
-                || format!("create values/{name}"),
-                |near| format!("did you mean `{near}`?"),
-            );
-            let message = format!("there is no values file `{name}` (values/{name})");
-            error("values-file", places.values.clone(), message, Some(hint));
-        }
-        let Some(pattern) = argument.values.resource.as_deref() else {
-            continue;
-        };
-        match UriTemplate::parse(pattern) {
-            Err(fault) => error(
-                "values-resource",
-                places.values.clone(),
-                format!("`{pattern}` is no resource pattern: {fault}"),
-                Some("like \"runbook://{service}\"".into()),
-            ),
-            Ok(template) if template.variables().count() != 1 => error(
-                "values-resource",
-                places.values.clone(),
-                format!("`{pattern}` must have one variable, whose values are completed"),
-                None,
-            ),
-            Ok(template) if !known(template.scheme()) => error(
-                "unknown-scheme",
-                places.values.clone(),
-                format!("this library has no `{}://` resources", template.scheme()),
-                Some(scheme_hint(template.scheme())),
-            ),
-            Ok(_) => {}
-        }
-    }
 }

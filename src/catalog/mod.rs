@@ -5,6 +5,8 @@
 pub mod build;
 pub mod examples;
 pub mod library;
+mod parallel;
+mod prompts;
 mod resources;
 pub mod text;
 pub mod tree;

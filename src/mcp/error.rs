@@ -245,10 +245,21 @@ impl From<RenderError> for Failure {
             RenderError::OutputLimit { .. } => {
                 Self::Client(RpcError::invalid_params(error.to_string()))
             }
-            // The engine's message may quote a value, and values are never logged.
+            // A fault of the library, not of the server: whoever called needs the place to have it
+            // mended. The engine's message may quote a value, and values are never logged.
             RenderError::Template {
-                path, line, column, ..
-            } => Self::Internal(format!("{path}:{line}:{column}: the template failed")),
+                ref path,
+                line,
+                column,
+                ..
+            } => {
+                tracing::warn!("{path}:{line}:{column}: a template failed");
+                Self::Client(RpcError::new(
+                    code::INTERNAL,
+                    200,
+                    format!("the prompt could not be rendered: {error}"),
+                ))
+            }
         }
     }
 }

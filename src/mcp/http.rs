@@ -5,9 +5,8 @@ mod headers;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request as HttpRequest, State};
 use axum::http::header::{self, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -22,15 +21,13 @@ use super::error::RpcError;
 use super::revision::Revision;
 use super::session::Session;
 use super::stream::{self, Slot};
-use super::{Answer, Caller, Service, handle, meta};
+use super::{Answer, Caller, Service, batch, handle, meta};
 use crate::http::{RequestId, json_error};
 
 /// Time in which a body must arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes past the limit that are read over before the connection is closed.
 const READ_OVER: usize = 16 * 1024 * 1024;
-/// Bytes of all answers to one batch.
-const MAX_BATCH_ANSWER: usize = 32 * 1024 * 1024;
 
 /// What the endpoint's handlers share.
 #[derive(Debug, Clone)]
@@ -42,66 +39,44 @@ pub struct Endpoint {
 }
 
 /// `/mcp`: the whole library.
-pub async fn whole(
-    State(endpoint): State<Endpoint>,
-    Extension(request_id): Extension<RequestId>,
-    method: Method,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    Exchange {
-        endpoint,
-        request_id,
-        folder: None,
-        headers,
-    }
-    .run(&method, body)
-    .await
+pub async fn whole(State(endpoint): State<Endpoint>, request: HttpRequest) -> Response {
+    exchange(endpoint, None, request).await
 }
 
 /// `/mcp/<folder>`: the prompts of one folder and of those below it.
 pub async fn folder(
     State(endpoint): State<Endpoint>,
-    Extension(request_id): Extension<RequestId>,
     Path(folder): Path<String>,
-    method: Method,
-    headers: HeaderMap,
-    body: Body,
+    request: HttpRequest,
 ) -> Response {
     let folder = folder.trim_end_matches('/');
     if folder.is_empty() {
-        return whole(
-            State(endpoint),
-            Extension(request_id),
-            method,
-            headers,
-            body,
-        )
-        .await;
+        return exchange(endpoint, None, request).await;
     }
-    if !endpoint
-        .service
-        .registry
-        .snapshot()
-        .catalog
-        .has_folder(folder)
-    {
+    let snapshot = endpoint.service.registry.snapshot();
+    if !snapshot.catalog.has_folder(folder) {
         let shown: String = folder.chars().take(80).collect();
-        return (
-            StatusCode::NOT_FOUND,
-            json_error(&format!("the library has no folder `{shown}`")),
-        )
-            .into_response();
+        let error = json_error(&format!("the library has no folder `{shown}`"));
+        return (StatusCode::NOT_FOUND, error).into_response();
     }
-    let folder = Some(folder.into());
-    Exchange {
+    exchange(endpoint, Some(folder.into()), request).await
+}
+
+async fn exchange(endpoint: Endpoint, folder: Option<Arc<str>>, request: HttpRequest) -> Response {
+    let (parts, body) = request.into_parts();
+    let request_id = parts.extensions.get::<RequestId>().cloned();
+    let exchange = Exchange {
         endpoint,
-        request_id,
+        request_id: request_id.unwrap_or_default(),
         folder,
-        headers,
+        headers: parts.headers,
+    };
+    match parts.method {
+        Method::POST => exchange.post(body).await,
+        Method::GET => exchange.get(),
+        Method::DELETE => exchange.delete(),
+        _ => not_allowed(),
     }
-    .run(&method, body)
-    .await
 }
 
 /// One HTTP request to the endpoint.
@@ -113,15 +88,6 @@ struct Exchange {
 }
 
 impl Exchange {
-    async fn run(self, method: &Method, body: Body) -> Response {
-        match *method {
-            Method::POST => self.post(body).await,
-            Method::GET => self.get(),
-            Method::DELETE => self.delete(),
-            _ => not_allowed(),
-        }
-    }
-
     async fn post(self, body: Body) -> Response {
         let modern = version(&self.headers).is_some_and(|v| !v.is_legacy());
         if !is_json(&self.headers) {
@@ -164,7 +130,7 @@ impl Exchange {
                             request.id,
                             &filter,
                             self.folder,
-                            self.endpoint.shutdown.child_token(),
+                            self.endpoint.shutdown.clone(),
                         )),
                         None => too_many_streams(),
                     },
@@ -262,7 +228,7 @@ impl Exchange {
             session,
             request_id: self.request_id.0.clone(),
         };
-        match batch(&self.endpoint.service, &caller, messages).await {
+        match batch::answer(&self.endpoint.service, &caller, messages).await {
             Some(answers) => json(StatusCode::OK, answers),
             None => StatusCode::ACCEPTED.into_response(),
         }
@@ -282,7 +248,7 @@ impl Exchange {
                 slot,
                 session,
                 self.folder,
-                self.endpoint.shutdown.child_token(),
+                self.endpoint.shutdown.clone(),
             )),
             None => too_many_streams(),
         }
@@ -302,38 +268,6 @@ impl Exchange {
             Err(error) => rejected(&error, None, false),
         }
     }
-}
-
-/// The answers to a batch as one array; none where nothing in it wants one.
-pub(super) async fn batch(
-    service: &Service,
-    caller: &Caller,
-    messages: Vec<Result<Message<'_>, Rejected<'_>>>,
-) -> Option<Vec<u8>> {
-    let mut out = vec![b'['];
-    for message in messages {
-        let answer = match message {
-            Ok(Message::Notification(_) | Message::Response) => continue,
-            Err(Rejected { id, error }) => error.to_response(id, false),
-            Ok(Message::Request(request)) if request.method == "initialize" => {
-                RpcError::invalid_request("`initialize` cannot be part of a batch")
-                    .to_response(Some(request.id), false)
-            }
-            Ok(Message::Request(request)) if out.len() > MAX_BATCH_ANSWER => {
-                RpcError::invalid_request("the answers to this batch are too long")
-                    .to_response(Some(request.id), false)
-            }
-            Ok(Message::Request(request)) => handle(service, caller, &request)
-                .await
-                .into_bytes(request.id, false),
-        };
-        if out.len() > 1 {
-            out.push(b',');
-        }
-        out.extend_from_slice(&answer);
-    }
-    out.push(b']');
-    (out.len() > 2).then_some(out)
 }
 
 /// Whether a request is to be read by the rules of the modern era.

@@ -4,6 +4,7 @@
 //! and gives an answer. [`http`] and [`stdio`] move bytes. It knows nothing of files, databases or
 //! processes: all that is served comes from one [`Registry::snapshot`] a request.
 
+mod batch;
 pub mod clients;
 pub mod envelope;
 pub mod error;

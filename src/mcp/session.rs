@@ -328,9 +328,8 @@ mod tests {
             .unwrap();
         let state = sessions.resume(&id).unwrap().state;
         let age = |hours| {
-            lock(&state).used = Instant::now()
-                .checked_sub(Duration::from_hours(hours))
-                .unwrap()
+            let ago = Duration::from_hours(hours);
+            lock(&state).used = Instant::now().checked_sub(ago).unwrap();
         };
         age(23);
         assert!(sessions.resume(&id).is_some());

@@ -15,7 +15,7 @@ use super::methods::starting_hashes;
 use super::notices::{self, Filter, Interest, Subscriptions, due};
 use super::revision::Revision;
 use super::session::{Session, lock};
-use super::{Answer, Caller, Service, handle, http, meta};
+use super::{Answer, Caller, Service, batch, handle, meta};
 use crate::http::RequestId;
 
 /// Modern subscriptions on one pair of pipes, at most.
@@ -200,7 +200,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             session: Some(session),
             request_id: RequestId::new().0,
         };
-        match http::batch(&self.service, &caller, messages).await {
+        match batch::answer(&self.service, &caller, messages).await {
             Some(answers) => self.write(&answers).await,
             None => Ok(()),
         }

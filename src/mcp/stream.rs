@@ -12,12 +12,16 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Service;
 use super::methods::starting_hashes;
 use super::notices::{self, Filter, Interest, Notice, Subscriptions, due};
 use super::session::{Session, lock};
+
+/// Shortest time between two comments, whatever the setting says.
+const SHORTEST: Duration = Duration::from_millis(100);
 
 const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
@@ -77,6 +81,8 @@ struct Open {
     shutdown: CancellationToken,
     ready: VecDeque<Bytes>,
     keep_alive: Duration,
+    /// When something was last sent.
+    sent: Instant,
     ended: bool,
 }
 
@@ -136,7 +142,7 @@ impl Open {
         first: Bytes,
     ) -> Self {
         // Spread over a quarter, so that ten thousand streams do not beat as one.
-        let step = slot.service.settings.keep_alive / 256;
+        let step = slot.service.settings.keep_alive.max(SHORTEST) / 256;
         let keep_alive = step * (224 + u32::try_from(slot.number % 64).unwrap_or(0));
         Self {
             slot,
@@ -146,6 +152,7 @@ impl Open {
             shutdown,
             ready: VecDeque::from([first]),
             keep_alive,
+            sent: Instant::now(),
             ended: false,
         }
     }
@@ -228,6 +235,7 @@ fn run(open: Open) -> impl Stream<Item = Bytes> + Send + use<> {
     stream::unfold(Box::new(open), |mut open| async move {
         loop {
             if let Some(event) = open.ready.pop_front() {
+                open.sent = Instant::now();
                 return Some((event, open));
             }
             if open.ended || open.is_over() {
@@ -241,6 +249,7 @@ fn run(open: Open) -> impl Stream<Item = Bytes> + Send + use<> {
                 changes,
                 shutdown,
                 keep_alive,
+                sent,
                 ..
             } = &mut *open;
             let silent = tokio::select! {
@@ -255,7 +264,7 @@ fn run(open: Open) -> impl Stream<Item = Bytes> + Send + use<> {
                     }
                     false
                 }
-                () = tokio::time::sleep(*keep_alive) => true,
+                () = tokio::time::sleep_until(*sent + *keep_alive) => true,
             };
             if silent {
                 open.ready.push_back(COMMENT);

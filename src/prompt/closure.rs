@@ -77,7 +77,7 @@ pub(super) fn uri_template(i: usize) -> String {
 
 impl Prompt {
     /// The engine with this closure's templates.
-    pub(super) fn engine(&self) -> Option<&Tera> {
+    pub(super) fn engine(&self) -> Option<Arc<Tera>> {
         self.compiled
             .get(|| templates(&self.text, &self.parts, &self.bindings, &self.partials))
     }
@@ -96,6 +96,11 @@ impl Prompt {
             .filter(|name| bound.get(name).is_none_or(str::is_empty))
             .map(ToString::to_string)
             .collect()
+    }
+
+    /// Gives back what rendering keeps in memory; the next render compiles the templates again.
+    pub fn release(&self) {
+        self.compiled.release();
     }
 
     /// The stored text of the file, decoded.
@@ -222,25 +227,29 @@ pub fn link(
         .iter()
         .map(|(_, uri)| uri.clone())
         .collect();
-    if let Err(error) = engine::compile(templates(
+    let compiled = engine::compile(templates(
         &source.text,
         &file.parts,
         &front.bindings,
         &closure,
-    )) {
-        for error in engine::places(&error).into_iter().take(20) {
-            let found = place(&error, source, &file.parts, &closure, &uri_spans);
-            problems.push(engine_problem(&error, found, file));
+    ));
+    let tera = match compiled {
+        Ok(tera) => tera,
+        Err(error) => {
+            for error in engine::places(&error).into_iter().take(20) {
+                let found = place(&error, source, &file.parts, &closure, &uri_spans);
+                problems.push(engine_problem(&error, found, file));
+            }
+            return None;
         }
-        return None;
-    }
+    };
     variables::check(file, &closure, problems);
     declarations(file, problems);
     lint::file(file, problems);
     if problems.iter().filter(|p| p.is_error()).count() > before {
         return None;
     }
-    Some(prompt(file, closure))
+    Some(prompt(file, closure, tera))
 }
 
 /// Checks a partial that no prompt may include yet: its own syntax.
@@ -517,7 +526,7 @@ fn uses_word(source: &str, constructs: &[Construct], word: &str) -> bool {
         .any(|c| c.tokens.iter().any(|t| &source[t.span.clone()] == word))
 }
 
-fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>) -> Prompt {
+fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>, tera: Tera) -> Prompt {
     let front = &file.front;
     let anywhere = |word: &str| {
         uses_word(&file.source.text, &file.constructs, word)
@@ -559,7 +568,7 @@ fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>) -> Prompt {
             .iter()
             .map(|b| uri_variables(&b.uri))
             .collect(),
-        compiled: Compiled::default(),
+        compiled: Compiled::new(tera),
         partials,
     }
 }

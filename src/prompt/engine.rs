@@ -2,8 +2,9 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock};
 
+use arc_swap::ArcSwapOption;
 use tera::{ErrorKind, Kwargs, State, Tera, Value};
 
 /// The name of the context entry that holds the nonce of `untrusted`; refused in templates.
@@ -21,24 +22,43 @@ static BASE: LazyLock<Tera> = LazyLock::new(|| {
     tera
 });
 
-/// A compiled closure, made when it is first needed.
+/// A compiled closure: made when it is first needed, given back when it is not (it costs ten times its source).
 #[derive(Default)]
-pub(super) struct Compiled(OnceLock<Option<Tera>>);
+pub(super) struct Compiled(ArcSwapOption<Tera>);
 
 impl std::fmt::Debug for Compiled {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.get().is_some() {
+        let state = if self.0.load().is_some() {
             "compiled"
         } else {
             "not compiled"
-        })
+        };
+        f.write_str(state)
     }
 }
 
 impl Compiled {
+    /// Keeps an instance that the check has made already.
+    pub(super) fn new(tera: Tera) -> Self {
+        Self(ArcSwapOption::from_pointee(tera))
+    }
+
     /// The instance; `None` when the templates do not compile, which the check has ruled out.
-    pub(super) fn get(&self, templates: impl FnOnce() -> Vec<(String, String)>) -> Option<&Tera> {
-        self.0.get_or_init(|| compile(templates()).ok()).as_ref()
+    pub(super) fn get(
+        &self,
+        templates: impl FnOnce() -> Vec<(String, String)>,
+    ) -> Option<Arc<Tera>> {
+        if let Some(tera) = &*self.0.load() {
+            return Some(tera.clone());
+        }
+        let tera = Arc::new(compile(templates()).ok()?);
+        self.0.store(Some(tera.clone()));
+        Some(tera)
+    }
+
+    /// Gives the instance back; the next use compiles again.
+    pub(super) fn release(&self) {
+        self.0.store(None);
     }
 }
 

@@ -117,54 +117,64 @@ pub fn file(file: &PromptFile, problems: &mut Vec<Problem>) {
     executed(source, &file.body, problems);
 }
 
+/// Findings of one kind in one file; a text full of them needs no more to be understood.
+const MAX_OF_A_KIND: usize = 20;
+
 /// Text that some clients would run or replace, in a prompt's body or a partial.
 pub(super) fn executed(source: &Source, part: &Range<usize>, problems: &mut Vec<Problem>) {
     let body = &source.text[part.clone()];
-    let mut warn = |at: usize, length: usize, message: &str, hint: &str| {
-        let span = part.start + at..part.start + at + length;
-        problems.push(source.problem(
-            Severity::Warning,
-            "client-executes",
-            span,
-            message.to_owned(),
-            Some(hint.to_owned()),
-        ));
+    let stands_free = |i: usize| {
+        body[..i]
+            .chars()
+            .next_back()
+            .is_none_or(|c| c.is_whitespace() || c == '(')
     };
-    for (i, _) in body.match_indices("!`") {
-        if i == 0 || body[..i].ends_with(|c: char| c.is_whitespace()) {
-            warn(
-                i,
-                2,
-                "opencode and Claude Code run what stands between !` and ` as a shell command",
-                "write the command without the exclamation mark",
-            );
-        }
-    }
-    for (i, _) in body.match_indices("$ARGUMENTS") {
-        warn(
-            i,
-            10,
-            "opencode replaces $ARGUMENTS with what the person typed",
-            "use a declared argument",
-        );
-    }
-    for (i, _) in body.match_indices('@') {
-        let before = body[..i].chars().next_back();
-        let after = body[i + 1..].chars().next();
-        let is_path = body[i + 1..]
-            .split(|c: char| c.is_whitespace() || matches!(c, ')' | ',' | '`' | '"'))
+    let mut warn =
+        |found: &mut dyn Iterator<Item = usize>, length: usize, message: &str, hint: &str| {
+            for at in found.take(MAX_OF_A_KIND) {
+                let start = part.start + at;
+                problems.push(source.problem(
+                    Severity::Warning,
+                    "client-executes",
+                    start..start + length,
+                    message.to_owned(),
+                    Some(hint.to_owned()),
+                ));
+            }
+        };
+    warn(
+        &mut body
+            .match_indices("!`")
+            .map(|(i, _)| i)
+            .filter(|i| stands_free(*i)),
+        2,
+        "opencode and Claude Code run what stands between !` and ` as a shell command",
+        "write the command without the exclamation mark",
+    );
+    warn(
+        &mut body.match_indices("$ARGUMENTS").map(|(i, _)| i),
+        10,
+        "opencode replaces $ARGUMENTS with what the person typed",
+        "use a declared argument",
+    );
+    warn(
+        &mut body
+            .match_indices('@')
+            .map(|(i, _)| i)
+            .filter(|i| stands_free(*i) && is_path(&body[i + 1..])),
+        1,
+        "opencode and Gemini CLI read `@path` as a file to attach",
+        "write the path without @",
+    );
+}
+
+/// Whether a text begins with what looks like a path: `src/main.rs`, `./x`, `~/x`.
+fn is_path(text: &str) -> bool {
+    let begins = text.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '/' | '~'));
+    let word = || {
+        text.split(|c: char| c.is_whitespace() || matches!(c, ')' | ',' | '`' | '"'))
             .next()
-            .is_some_and(|word| word.contains(['/', '.']) && !word.ends_with('.'));
-        if before.is_none_or(|c| c.is_whitespace() || c == '(')
-            && after.is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '/' | '~'))
-            && is_path
-        {
-            warn(
-                i,
-                1,
-                "opencode and Gemini CLI read `@path` as a file to attach",
-                "write the path without @",
-            );
-        }
-    }
+            .unwrap_or_default()
+    };
+    begins && word().contains(['/', '.']) && !word().ends_with('.')
 }

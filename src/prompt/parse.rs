@@ -19,6 +19,9 @@ use super::source::Source;
 /// `elif` arms of one file: Tera's parser recurses on each (measured in Tera 2.4).
 const MAX_ELIF: usize = 256;
 
+/// Findings about the constructs of one file; fixing them shows the rest.
+const MAX_FINDINGS: usize = 100;
+
 /// A piece of the body that gives one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
@@ -57,7 +60,7 @@ pub struct PromptFile {
     pub constructs: Vec<Construct>,
     /// Its parts in order.
     pub parts: Vec<Part>,
-    /// Whether the body can be given to the engine.
+    /// Whether declarations and body can be given to the engine.
     pub sound: bool,
 }
 
@@ -113,9 +116,10 @@ pub fn prompt_file(
             return None;
         }
     };
+    // a front matter that cannot be read declares nothing: what follows from that is no finding
+    let before = count_errors(problems);
     let front = front_matter::read(&source, &sections.yaml, limits, problems);
     let body = sections.body;
-    let before = count_errors(problems);
     let marks = markers::find(&source, body.clone(), problems);
     let constructs = scan::scan_from(&source.text, body.clone());
     let declared =
@@ -259,7 +263,11 @@ fn structure(
     let mut open: Vec<&Construct> = Vec::new();
     let mut marks = marks.iter().peekable();
     let mut elif = 0usize;
+    let most = problems.len() + MAX_FINDINGS;
     for construct in constructs {
+        if problems.len() >= most {
+            return;
+        }
         while let Some(mark) = marks.next_if(|m| m.line.start < construct.span.start) {
             crossing(source, mark, open.last().copied(), problems);
         }

@@ -13,6 +13,9 @@ use super::problem::{Problem, Severity, nearest};
 use super::scan::{self, Construct, Nesting};
 use super::source::Source;
 
+/// Undeclared variables that are reported of one prompt; fixing them shows the rest.
+const MAX_FINDINGS: usize = 100;
+
 /// Undeclared variables and unused arguments, found through the includes.
 pub(super) fn check(file: &PromptFile, closure: &[Arc<Partial>], problems: &mut Vec<Problem>) {
     let declared: Vec<&str> = file.front.arguments.iter().map(|a| &*a.name).collect();
@@ -35,7 +38,7 @@ pub(super) fn check(file: &PromptFile, closure: &[Arc<Partial>], problems: &mut 
     let Reader {
         mut used, faults, ..
     } = reader;
-    for (name, fault) in &faults {
+    for (name, fault) in faults.iter().take(MAX_FINDINGS) {
         problems.push(fault_problem(name, fault, file, &declared));
     }
     // the URI of a binding is a template of its own, in which nothing can be bound
@@ -49,7 +52,7 @@ pub(super) fn check(file: &PromptFile, closure: &[Arc<Partial>], problems: &mut 
                     }
                     None if faults.contains_key(name) => {}
                     None => {
-                        problems.push(undeclared(&file.source, at.clone(), name, &declared, file))
+                        problems.push(undeclared(&file.source, at.clone(), name, &declared, file));
                     }
                 }
             }

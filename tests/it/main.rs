@@ -6,6 +6,8 @@
     reason = "a test that cannot go on has failed; clippy's exemption covers test functions only"
 )]
 
+mod bridge;
+mod docs;
 mod format;
 mod http;
 mod mcp;

@@ -188,7 +188,7 @@ fn vscode(target: &Target) -> Parts {
         target.name
     );
     let limits: &[&str] = &[
-        "Audio and resource links in a prompt are dropped.",
+        "It drops audio and links, so Cuebook sends a line of text with the address instead.",
         "After an error of the server's notification stream the list is not refreshed until a restart\n  \
          (MCP: List Servers > Restart).",
     ];
@@ -238,11 +238,12 @@ fn zed(target: &Target) -> Parts {
             json(&under("context_servers", target, start)),
         ),
     ];
-    let using = "In the agent panel, type / and choose; the one argument follows:\n\n  /write-tests pytest\n\n\
-        For other prompts, ask the agent to use the get_prompt tool.";
+    let using = "In the agent panel, type / and choose a prompt; the value of its one argument follows.\n\n\
+        For a prompt with more arguments, ask the agent:\n\n  \
+        Use get_prompt for incident-triage with ticketId INC-9942, and do what it says.";
     let limits: &[&str] = &[
-        "Prompts with more than one argument are not shown.",
-        "An attached resource arrives as its address, without its text.",
+        "Prompts with more than one argument are not shown, which most of the starter prompts have.",
+        "It does not open attached resources, so Cuebook puts them into the text.",
         "A changed list of prompts is seen after the server is restarted in the agent panel's settings.",
     ];
     (ways, using.to_owned(), limits)
@@ -255,7 +256,10 @@ fn gemini_cli(target: &Target) -> Parts {
         ("macOS, Linux", "~/.gemini/settings.json"),
         ("Windows", r"%USERPROFILE%\.gemini\settings.json"),
     ];
-    let entry = Node::from([("httpUrl", Node::from(&target.url))]);
+    let entry = Node::from([
+        ("url", Node::from(&target.url)),
+        ("type", Node::from("http")),
+    ]);
     let add = [
         "gemini",
         "mcp",
@@ -284,7 +288,8 @@ fn gemini_cli(target: &Target) -> Parts {
         /incident-triage --ticketId=\"INC-9942\" --service=\"payments\"\n\n\
         `/mcp` shows whether the server is connected.";
     let limits: &[&str] = &[
-        "Only the first message of a prompt is used, and only its text.",
+        "It starts no server in a folder that it was not told to trust.",
+        "It reads one text, so Cuebook puts a prompt's messages and attached resources into one.",
         "Where one argument is required, the whole rest of the line is its value.",
     ];
     (ways, using.to_owned(), limits)
@@ -331,7 +336,8 @@ fn opencode(target: &Target) -> Parts {
     let limits: &[&str] = &[
         "It renders every prompt once at its start, with $1, $2 … for the arguments, and puts your values in\n  \
          afterwards: text that depends on a value (`{% if %}`) is decided by the placeholder.",
-        "It runs !`commands` and reads @files that stand in a prompt.",
+        "It runs !`commands` and reads @files that stand in a prompt. Cuebook makes them inert in argument\n  \
+         values; `cuebook check` warns of those in a prompt itself.",
     ];
     (ways, using, limits)
 }
@@ -395,7 +401,7 @@ fn continue_(target: &Target) -> Parts {
         (on Windows %USERPROFILE%\\.continue\\config.yaml).";
     let limits: &[&str] = &[
         "Arguments you leave out are sent as empty text, which Cuebook takes as absent.",
-        "Only the text of a prompt is used.",
+        "It reads text only, so Cuebook puts attached resources into the text.",
     ];
     (ways, using.to_owned(), limits)
 }

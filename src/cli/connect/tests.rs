@@ -111,7 +111,7 @@ fn read_back(client: Client, block: &Block) -> Vec<String> {
     };
     let entry = only_entry(client, &root);
     let texts = |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).unwrap() };
-    for key in ["url", "httpUrl", "uri"] {
+    for key in ["url", "uri"] {
         if let Some(url) = entry.get(key) {
             return vec![url.as_str().unwrap().to_owned()];
         }

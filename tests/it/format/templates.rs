@@ -137,7 +137,7 @@ fn t2_what_a_problem_says_is_one_line() {
 fn t3_pasted_operations_text_is_named_and_wrapped_and_then_round_trips() {
     for (pasted, name) in FOREIGN {
         for body in [
-            format!("{pasted}"),
+            pasted.to_string(),
             format!("See {pasted} and\ngo on.\n"),
             format!("```yaml\nimage: {pasted}\n```\n"),
             format!("{pasted}{pasted}\n{pasted}"),

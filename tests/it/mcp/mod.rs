@@ -6,6 +6,7 @@ mod guard;
 mod interop;
 mod lifecycle;
 mod lists;
+mod logging;
 mod names;
 mod notices;
 mod prompts;

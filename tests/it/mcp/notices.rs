@@ -358,6 +358,29 @@ async fn silence_is_broken_by_comments() {
 }
 
 #[tokio::test]
+async fn changes_that_are_not_told_do_not_put_comments_off() {
+    let library = TestLibrary::small();
+    let keep_alive = Duration::from_millis(1500);
+    let settings = cuebook::mcp::Settings {
+        keep_alive,
+        ..settings()
+    };
+    let server = TestServer::with(&library, settings, None).await;
+    let client = Client::modern(&server);
+    let mut events = client.listen(json!({ "resourcesListChanged": true })).await;
+    events.notice().await;
+    let comment = tokio::spawn(async move { events.block().await });
+    let mut publishes = 0;
+    while !comment.is_finished() {
+        let (path, text) = postmortem(&format!("Text {publishes}."));
+        publish(&server, &library, &[(path, &text)]).await;
+        publishes += 1;
+        assert!(publishes < 200, "no comment came");
+    }
+    assert_eq!(comment.await.unwrap().unwrap(), ":");
+}
+
+#[tokio::test]
 async fn a_reader_that_has_stopped_stalls_nobody() {
     let library = TestLibrary::small();
     let server = TestServer::start(&library).await;

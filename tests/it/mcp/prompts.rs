@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::library::{TRIAGE, TestLibrary};
+use crate::support::library::{TRIAGE, TestLibrary, git};
 use crate::support::mcp::{Client, LEGACY, MODERN};
 use crate::support::server::{TestServer, settings};
+use crate::support::soon;
 
 fn sha256(bytes: &[u8]) -> String {
     use sha2::{Digest, Sha256};
@@ -147,6 +148,99 @@ async fn p2_a_push_is_the_new_text_at_the_next_get() {
         client.get("postmortem@latest", json!({})).await["messages"],
         after["messages"]
     );
+}
+
+/// Gets a prompt until its text is the wanted one; gives up as a test that waits in vain does.
+async fn becomes(client: &Client, text: &str) {
+    soon("the new text", async {
+        while client.texts("postmortem", json!({})).await != [text] {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+}
+
+fn text_of(text: &str) -> String {
+    format!("---\ndescription: After an incident\n---\n{text}")
+}
+
+const POSTMORTEM: &str = "prompts/sre/after/postmortem.md";
+
+#[tokio::test]
+async fn p2_every_way_a_change_comes_into_a_repository() {
+    let library = TestLibrary::small();
+    let server = TestServer::start(&library).await;
+    server.watch();
+    let client = Client::modern(&server);
+    let first = git(&library.bare(), &["rev-parse", "main"]);
+
+    library.publish(&[(POSTMORTEM, &text_of("Pushed.\n"))]);
+    becomes(&client, "Pushed.\n").await;
+
+    // Objects first, then the ref behind everyone's back.
+    library.write_bytes(POSTMORTEM, text_of("Moved.\n").as_bytes());
+    let commit = library.commit("moved");
+    git(
+        &library.clone(),
+        &["push", "--quiet", "origin", "HEAD:refs/heads/other"],
+    );
+    git(&library.bare(), &["update-ref", "refs/heads/main", &commit]);
+    becomes(&client, "Moved.\n").await;
+
+    // A fetch into the bare repository, as a mirror does it.
+    library.write_bytes(POSTMORTEM, text_of("Fetched.\n").as_bytes());
+    library.commit("fetched");
+    git(
+        &library.bare(),
+        &["fetch", "--quiet", "../clone", "main:main"],
+    );
+    becomes(&client, "Fetched.\n").await;
+
+    // Back to where it began.
+    git(
+        &library.bare(),
+        &["update-ref", "refs/heads/main", first.trim()],
+    );
+    becomes(&client, "Write the postmortem.\n").await;
+
+    // Refs in their packed form.
+    library.publish_by_force(&[(POSTMORTEM, &text_of("Packed.\n"))]);
+    git(&library.bare(), &["pack-refs", "--all", "--prune"]);
+    becomes(&client, "Packed.\n").await;
+}
+
+#[tokio::test]
+async fn p2_an_edit_of_a_work_tree_is_served_uncommitted() {
+    let library = TestLibrary::small();
+    let server = TestServer::of_work_tree(&library).await;
+    server.watch();
+    let client = Client::modern(&server);
+    let source = &client.get("postmortem", json!({})).await["_meta"]["dev.cuebook/source"];
+    assert_eq!(
+        (&source["commit"], source["sha256"].as_str().unwrap().len()),
+        (&Value::Null, 64)
+    );
+    let mut events = client.listen(json!({ "promptsListChanged": true })).await;
+    events.notice().await;
+    library.write_bytes(POSTMORTEM, text_of("Edited.\n").as_bytes());
+    becomes(&client, "Edited.\n").await;
+    assert_eq!(events.notice().await, "notifications/prompts/list_changed");
+    // What is half written is a problem of that prompt alone.
+    library.write_bytes(POSTMORTEM, b"---\ndescription: x\n");
+    soon("the broken prompt to go", async {
+        while client.names().await.len() != 6 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    library.write_bytes(POSTMORTEM, text_of("Whole.\n").as_bytes());
+    soon("the prompt to come back", async {
+        while client.names().await.len() != 7 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    becomes(&client, "Whole.\n").await;
 }
 
 #[tokio::test]

@@ -90,6 +90,18 @@ impl TestLibrary {
         git(&self.clone(), &["push", "--quiet", "origin", "HEAD:main"]);
     }
 
+    /// Writes files, commits them and makes main what the clone has, whatever main was.
+    pub(crate) fn publish_by_force(&self, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            self.write_bytes(path, text.as_bytes());
+        }
+        self.commit("publish");
+        git(
+            &self.clone(),
+            &["push", "--quiet", "--force", "origin", "HEAD:main"],
+        );
+    }
+
     /// Writes files, commits and pushes them; the commit's id.
     pub(crate) fn publish(&self, files: &[(&str, &str)]) -> String {
         for (path, text) in files {

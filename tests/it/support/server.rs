@@ -1,6 +1,7 @@
 //! The server on a free port, in this process.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +38,10 @@ pub(crate) fn settings() -> mcp::Settings {
 
 /// A registry of a library.
 pub(crate) async fn registry(library: &TestLibrary) -> Arc<Registry> {
-    let path = library.bare();
+    registry_at(library.bare()).await
+}
+
+async fn registry_at(path: PathBuf) -> Arc<Registry> {
     tokio::task::spawn_blocking(move || {
         let library = Library::find(&path).unwrap();
         Arc::new(Registry::open(library, registry::Settings::default()).unwrap())
@@ -58,7 +62,19 @@ impl TestServer {
         settings: mcp::Settings,
         public_url: Option<&str>,
     ) -> Self {
-        let registry = registry(library).await;
+        Self::of_registry(registry(library).await, settings, public_url).await
+    }
+
+    /// Serves a library's clone as it lies on disk.
+    pub(crate) async fn of_work_tree(library: &TestLibrary) -> Self {
+        Self::of_registry(registry_at(library.clone()).await, settings(), None).await
+    }
+
+    async fn of_registry(
+        registry: Arc<Registry>,
+        settings: mcp::Settings,
+        public_url: Option<&str>,
+    ) -> Self {
         let service = Arc::new(mcp::Service::new(registry.clone(), settings));
         let cancel = CancellationToken::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
