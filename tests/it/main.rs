@@ -7,6 +7,7 @@
 )]
 
 mod bridge;
+mod cli;
 mod docs;
 mod format;
 mod http;
