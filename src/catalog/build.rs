@@ -13,7 +13,9 @@ use crate::prompt::{Limits, Prompt};
 use super::examples::{self, ExampleJob};
 use super::library::{self, Labels, Library};
 use super::parallel::parallel;
-use super::prompts::{check_prompt, clashes, moved_schemes, reaches, same_closure, surroundings};
+use super::prompts::{
+    check_prompt, clashes, moved_schemes, one_form, reaches, same_closure, surroundings,
+};
 use super::resources::{self, ResourceFile};
 use super::tree::{Entry, EntryKind, ObjectId, Tree};
 use super::uri::UriTemplate;
@@ -228,7 +230,10 @@ pub fn build(
         .values
         .iter()
         .filter_map(|(path, kept)| {
-            Some((path.strip_prefix("values/")?.into(), kept.value.clone()?))
+            Some((
+                parse::file_name(path, "values/").into(),
+                kept.value.clone()?,
+            ))
         })
         .collect();
     let partials: Partials = now
@@ -253,6 +258,8 @@ pub fn build(
         parsed: Parsed::default(),
     };
 
+    one_form(now.partials.keys(), "partials/", &mut problems);
+    one_form(now.values.keys(), "values/", &mut problems);
     let clashing = clashes(&prompts, &mut problems);
     // a label may name a prompt that has problems of its own
     let stems: Vec<String> = prompts
@@ -451,7 +458,8 @@ fn shared_message(problem: &Problem) -> Option<String> {
     (problem.code != "template-syntax").then(|| problem.message.clone())
 }
 
-/// Links, submodules and paths that could lead out of the library are problems wherever they are; never followed.
+/// Links, submodules and paths that could lead out of the library are problems and never followed. Where nothing is
+/// read, a link keeps nothing from being served.
 fn accepted(entry: &Entry, problems: &mut Vec<Problem>) -> bool {
     let (code, message, hint) = match entry.kind {
         EntryKind::File => return true,
@@ -465,14 +473,29 @@ fn accepted(entry: &Entry, problems: &mut Vec<Problem>) -> bool {
             "submodules are not read",
             "put the files themselves here",
         ),
+        EntryKind::Deep => (
+            "deep-folder",
+            "folders are read 32 deep, and this one lies below",
+            "move what is in it up",
+        ),
         EntryKind::BadPath => (
             "bad-path",
             "the path is not UTF-8 or has a part such as `..`",
             "rename the file",
         ),
     };
+    let first = entry.path.split('/').next().unwrap_or_default();
+    let is_read = matches!(
+        first,
+        "prompts" | "partials" | "resources" | "values" | "cuebook.toml" | "labels.toml"
+    );
+    let severity = if is_read || entry.kind == EntryKind::BadPath {
+        Severity::Error
+    } else {
+        Severity::Warning
+    };
     problems.push(Problem::whole(
-        Severity::Error,
+        severity,
         code,
         &entry.path,
         message.into(),

@@ -16,6 +16,30 @@ use super::tree::Entry;
 use super::uri::UriTemplate;
 use super::{Catalog, Lookup};
 
+/// Files whose names differ in their Unicode form alone: which one is meant cannot be known.
+pub(super) fn one_form<'a>(
+    paths: impl Iterator<Item = &'a Arc<str>>,
+    folder: &str,
+    problems: &mut Vec<Problem>,
+) {
+    let mut by_name: BTreeMap<String, BTreeSet<&Arc<str>>> = BTreeMap::new();
+    for path in paths {
+        by_name
+            .entry(parse::file_name(path, folder))
+            .or_default()
+            .insert(path);
+    }
+    for path in by_name.values().flat_map(|paths| paths.iter().skip(1)) {
+        problems.push(Problem::whole(
+            Severity::Error,
+            "duplicate-name",
+            path,
+            "another file has this name in another Unicode form".into(),
+            Some("remove one of them".into()),
+        ));
+    }
+}
+
 /// Paths whose names are not unique, also when `-` and `_` are one.
 pub(super) fn clashes(prompts: &[&Entry], problems: &mut Vec<Problem>) -> BTreeSet<Arc<str>> {
     let mut by_folded: BTreeMap<String, Vec<&Arc<str>>> = BTreeMap::new();
