@@ -10,7 +10,7 @@ use crate::prompt::problem::{Problem, Severity};
 use crate::prompt::source::Source;
 use crate::prompt::{Limits, Prompt};
 
-use super::examples::{self, ExampleJob};
+use super::examples::{self, RunExamples};
 use super::library::{self, Labels, Library};
 use super::parallel::parallel;
 use super::prompts::{
@@ -29,8 +29,6 @@ pub struct Built {
     pub catalog: Catalog,
     /// Every finding, by path and line. A commit with an error among them is not served.
     pub problems: Vec<Problem>,
-    /// Examples still to be run; [`examples::run`] takes them.
-    pub jobs: Vec<ExampleJob>,
 }
 
 impl Built {
@@ -153,6 +151,7 @@ pub fn build(
     revision: Revision,
     limits: &Limits,
     previous: Option<&Catalog>,
+    run_examples: RunExamples<'_>,
 ) -> io::Result<Built> {
     let old = previous.map(|c| &c.parsed);
     let mut problems = Vec::new();
@@ -285,7 +284,7 @@ pub fn build(
         }
     }
     let linked = parallel(todo, |(entry, bytes)| {
-        let (checked, problems, job) = check_prompt(entry, &bytes, &partials, &catalog);
+        let (checked, problems) = check_prompt(entry, &bytes, &partials, &catalog, run_examples);
         let value = checked.map(|(prompt, render_hash)| {
             Arc::new(Checked {
                 prompt,
@@ -293,27 +292,17 @@ pub fn build(
                 surroundings: surroundings.clone(),
             })
         });
-        (
-            Kept {
-                id: entry.id,
-                value,
-                problems,
-            },
-            job,
-        )
+        Kept {
+            id: entry.id,
+            value,
+            problems,
+        }
     });
     let mut linked = linked.into_iter();
-    let mut jobs = Vec::new();
     let mut good = Vec::new();
     for (entry, kept) in prompts.iter().zip(kept_prompts) {
-        let kept = if let Some(kept) = kept {
-            kept
-        } else {
-            let Some((kept, job)) = linked.next() else {
-                continue;
-            };
-            jobs.extend(job);
-            kept
+        let Some(kept) = kept.or_else(|| linked.next()) else {
+            continue;
         };
         problems.extend(kept.problems.iter().cloned());
         if let Some(checked) = kept
@@ -357,55 +346,17 @@ pub fn build(
     sort(&mut problems);
     catalog.parsed = now;
     catalog.parsed.problems.clone_from(&problems);
-    Ok(Built {
-        catalog,
-        problems,
-        jobs,
-    })
+    Ok(Built { catalog, problems })
 }
 
-/// Builds and runs the examples in this process.
+/// Builds, and runs the examples in this process.
 pub fn build_and_run(
     tree: &dyn Tree,
     revision: Revision,
     limits: &Limits,
     previous: Option<&Catalog>,
 ) -> io::Result<Built> {
-    let mut built = build(tree, revision, limits, previous)?;
-    let jobs = std::mem::take(&mut built.jobs);
-    let catalog = &built.catalog;
-    let found: Vec<_> = parallel(jobs, |job| {
-        let found = examples::run(&job, catalog);
-        job.prompt.release();
-        found
-    })
-    .into_iter()
-    .flatten()
-    .collect();
-    if !found.is_empty() {
-        built.add_problems(found);
-    }
-    Ok(built)
-}
-
-impl Built {
-    /// Takes findings of examples: prompts with an error among them leave the catalog.
-    pub fn add_problems(&mut self, found: Vec<Problem>) {
-        let bad: BTreeSet<Arc<str>> = found
-            .iter()
-            .filter(|p| p.is_error())
-            .map(|p| p.path.clone())
-            .collect();
-        let catalog = &mut self.catalog;
-        catalog.prompts.retain(|p| !bad.contains(&p.path));
-        catalog.index_names();
-        for path in &bad {
-            catalog.parsed.prompts.remove(path);
-        }
-        self.problems.extend(found);
-        sort(&mut self.problems);
-        catalog.parsed.problems.clone_from(&self.problems);
-    }
+    build(tree, revision, limits, previous, &examples::run)
 }
 
 impl Catalog {

@@ -162,6 +162,7 @@ impl Registry {
             Revision::WorkTree,
             &settings.limits,
             None,
+            &crate::catalog::examples::none,
         )?;
         let snapshot = Snapshot {
             catalog: Arc::new(empty.catalog),
@@ -342,6 +343,7 @@ impl Registry {
             Revision::WorkTree,
             &self.settings.limits,
             None,
+            &crate::catalog::examples::none,
         )?;
         Ok(self.swap(empty.catalog, Status::default()))
     }
