@@ -90,11 +90,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     report::print(&built.problems, args.format, super::colour(), out)?;
     if args.format == Format::Text {
         if let Some(files) = fixed.filter(|n| *n > 0) {
-            writeln!(
-                out,
-                "fixed: {files} {}",
-                if files == 1 { "file" } else { "files" }
-            )?;
+            writeln!(out, "fixed: {}", report::number(files, "file"))?;
         }
         if let Some(line) = served {
             writeln!(out, "{line}")?;
@@ -112,9 +108,10 @@ fn summary(built: &Built) -> String {
     let catalog = &built.catalog;
     let examples: usize = catalog.list(None).iter().map(|p| p.examples.len()).sum();
     format!(
-        "{} prompts, {} resources, {examples} examples",
-        catalog.list(None).len(),
-        catalog.resources().len()
+        "{}, {}, {}",
+        report::number(catalog.list(None).len(), "prompt"),
+        report::number(catalog.resources().len(), "resource"),
+        report::number(examples, "example")
     )
 }
 

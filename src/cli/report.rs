@@ -80,8 +80,12 @@ pub fn summary(problems: &[Problem]) -> String {
     summary_of(Counts::of(problems), files(problems.iter()))
 }
 
+/// `1 prompt`, `2 prompts`.
+pub(super) fn number(n: usize, word: &str) -> String {
+    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
+}
+
 fn summary_of(counts: Counts, files: usize) -> String {
-    let number = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     let found = match (counts.errors, counts.warnings) {
         (0, 0) => return "no problems".to_owned(),
         (errors, 0) => number(errors, "error"),

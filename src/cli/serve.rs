@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args, config: &Config, out: &mut impl Write) -> anyhow:
 /// What to do next.
 fn greeting(running: &Running, watch: bool) -> String {
     let snapshot = running.registry.snapshot();
-    let prompts = snapshot.catalog.list(None).len();
+    let prompts = super::report::number(snapshot.catalog.list(None).len(), "prompt");
     let library = running
         .library
         .canonicalize()
@@ -96,7 +96,7 @@ fn greeting(running: &Running, watch: bool) -> String {
     let library = library.display();
     let program = super::program();
     let mut text = format!(
-        "\n  Cuebook serves {prompts} prompts at {url}/mcp\n\n",
+        "\n  Cuebook serves {prompts} at {url}/mcp\n\n",
         url = running.url
     );
     if running.created {

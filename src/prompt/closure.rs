@@ -243,8 +243,10 @@ pub fn link(
             return None;
         }
     };
-    variables::check(file, &closure, problems);
-    declarations(file, problems);
+    if !front.unreadable {
+        variables::check(file, &closure, problems);
+        declarations(file, problems);
+    }
     lint::file(file, problems);
     if problems.iter().filter(|p| p.is_error()).count() > before {
         return None;

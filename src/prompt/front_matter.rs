@@ -16,6 +16,8 @@ pub type Span = Range<usize>;
 /// What the front matter declares, with the places problems point at.
 #[derive(Debug, Default)]
 pub struct FrontMatter {
+    /// It could not be read at all: what the body misses may well be declared there.
+    pub unreadable: bool,
     /// Title for people.
     pub title: Option<String>,
     /// What the prompt is for.
@@ -119,6 +121,7 @@ pub fn read(
             ),
             None,
         );
+        front.unreadable = true;
         return front;
     }
     let root = match yaml::read(&source.text[yaml_span.clone()]) {
@@ -126,6 +129,7 @@ pub fn read(
         Ok(Some(root)) => root,
         Err(fault) => {
             reader.error(fault.code, fault.span, fault.message, fault.hint);
+            front.unreadable = true;
             return front;
         }
     };

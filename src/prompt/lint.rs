@@ -72,7 +72,7 @@ pub fn file(file: &PromptFile, problems: &mut Vec<Problem>) {
             "give it a name that says more",
         );
     }
-    if front.description.is_none() {
+    if front.description.is_none() && !front.unreadable {
         warn(
             "no-description",
             0..0,

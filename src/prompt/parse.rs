@@ -123,8 +123,9 @@ pub fn prompt_file(
     let body = sections.body;
     let marks = markers::find(&source, body.clone(), problems);
     let constructs = scan::scan_from(&source.text, body.clone());
-    let declared =
-        |name: &str| name == "resources" || front.arguments.iter().any(|a| &*a.name == name);
+    let declared = |name: &str| {
+        front.unreadable || name == "resources" || front.arguments.iter().any(|a| &*a.name == name)
+    };
     structure(&source, &constructs, &marks, &declared, problems);
     let parts = parts(&source, &body, &marks, &front, problems);
     let sound = count_errors(problems) == before;
@@ -482,7 +483,7 @@ fn parts(
                 if let Some(binding) = front.bindings.iter().position(|b| *b.name == **name) {
                     placed[binding] = true;
                     out.push(Part::Resource { role, binding });
-                } else {
+                } else if !front.unreadable {
                     let near = nearest(name, front.bindings.iter().map(|b| &*b.name));
                     let hint = near.map_or_else(
                         || "declare it under `resources:` in the front matter".to_owned(),

@@ -85,7 +85,7 @@ fn exit_codes() {
     }
     assert_eq!(
         succeeds(good.path(), &["check"]),
-        "no problems\n1 prompts, 0 resources, 0 examples\n"
+        "no problems\n1 prompt, 0 resources, 0 examples\n"
     );
     assert!(succeeds(warns.path(), &["check"]).ends_with("1 warning in 1 file\n"));
 
@@ -158,7 +158,7 @@ fn a_work_tree_a_bare_repository_and_a_revision() {
     for revision in [first.as_str(), &first[..8], "HEAD~2", "main~2"] {
         for place in [&bare, &clone] {
             let out = succeeds(place, &["check", "--revision", revision]);
-            assert_eq!(out, "no problems\n1 prompts, 0 resources, 0 examples\n");
+            assert_eq!(out, "no problems\n1 prompt, 0 resources, 0 examples\n");
         }
     }
     for revision in ["HEAD", "HEAD~1", "main"] {

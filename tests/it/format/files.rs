@@ -182,6 +182,22 @@ fn f2_what_needs_quotes_is_told_to_be_quoted() {
 }
 
 #[test]
+fn f2_front_matter_that_cannot_be_read_is_one_problem() {
+    let body = "{{ service }} ${{ service }}\n{% if severity %}x{% endif %}\n\n<!-- resource: runbook -->\n";
+    for front in [
+        "description: Review: find bugs",
+        "arguments: [{ name: service",
+        "title: a\ntitle: b",
+        "title: &a b",
+        &format!("description: {}", "x".repeat(20_000)),
+    ] {
+        let built = prompt(&format!("---\n{front}\n---\n{body}"));
+        assert_eq!(built.problems.len(), 1, "{}", told(&built));
+        assert!(!built.is_clean() && built.catalog.list(None).is_empty());
+    }
+}
+
+#[test]
 fn f2_a_comment_that_eats_text_is_a_warning() {
     let built = prompt("---\ndescription: fix bug #12 # now\n---\nB\n");
     assert_eq!(
