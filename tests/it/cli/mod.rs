@@ -21,6 +21,7 @@ fn command(directory: &Path, arguments: &[&str]) -> Command {
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .stdin(Stdio::null());
+    #[allow(clippy::disallowed_methods, reason = "git must be found")]
     if let Some(path) = std::env::var_os("PATH") {
         command.env("PATH", path);
     }

@@ -98,9 +98,12 @@ fn there_are_enough_prompts_and_each_is_whole() {
     }
 }
 
+/// Name, folder, arguments and whether they are required.
+type Promise = (&'static str, &'static str, &'static [(&'static str, bool)]);
+
 #[test]
 fn the_prompts_that_were_promised_have_their_arguments() {
-    let promised: &[(&str, &str, &[(&str, bool)])] = &[
+    let promised: &[Promise] = &[
         (
             "incident-triage",
             "sre",
