@@ -8,16 +8,13 @@ use super::problem::{Insertion, Problem, Severity};
 use super::scan::{Construct, Fault, Kind, TokenKind};
 use super::source::Source;
 
-/// Tera 2's tag words; anything else after `{%` is not Tera.
+/// The tag words of the library format; anything else after `{%` is not of it.
 const TAGS: &[&str] = &[
     "set",
     "set_global",
     "endset",
     "endset_global",
     "include",
-    "extends",
-    "block",
-    "endblock",
     "for",
     "endfor",
     "if",
@@ -26,18 +23,20 @@ const TAGS: &[&str] = &[
     "endif",
     "filter",
     "endfilter",
-    "component",
-    "endcomponent",
     "break",
     "continue",
     "raw",
     "endraw",
-    "<",
-    "</",
 ];
 
-/// Tag words of engines people paste from.
+/// Tag words of engines people paste from. Tera has the first five as well, and the library format has not: in Tera 2.4
+/// blocks that call each other through `super()` overflow the stack, which ends the process.
 const OTHER_ENGINES: &[&str] = &[
+    "extends",
+    "block",
+    "endblock",
+    "component",
+    "endcomponent",
     "macro",
     "endmacro",
     "call",

@@ -96,7 +96,7 @@ enum Open<'a> {
         arms: Vec<BTreeSet<&'a str>>,
         has_else: bool,
     },
-    /// A `for` or a component's body: what it binds ends with it.
+    /// A `for`: what it binds ends with it.
     Scope(BTreeSet<&'a str>),
     /// `{% set name %} … {% endset %}`.
     Set(&'a str),
@@ -162,17 +162,11 @@ impl<'a> Reader<'a> {
                         bound.bind(name);
                     }
                 }
-                "component" => {
-                    open.push(Open::Scope(bound.always.clone()));
-                    for token in &construct.tokens {
-                        bound.bind(&text[token.span.clone()]);
-                    }
-                }
                 "set" | "set_global" if scan::nesting(text, construct) == Nesting::Opens => {
                     open.push(Open::Set(construct.word(text, 1)));
                 }
                 "set" | "set_global" => bound.bind(construct.word(text, 1)),
-                "include" | "extends" => self.include(text, construct, tag, bound),
+                "include" => self.include(text, construct, bound),
                 "elif" => {}
                 _ => match scan::nesting(text, construct) {
                     Nesting::Opens => open.push(Open::Other),
@@ -207,22 +201,13 @@ impl<'a> Reader<'a> {
     }
 
     /// An included file sees what is bound where it is included; what it binds stays in it.
-    fn include(
-        &mut self,
-        text: &'a str,
-        construct: &'a Construct,
-        tag: &str,
-        bound: &mut Bound<'a>,
-    ) {
+    fn include(&mut self, text: &'a str, construct: &'a Construct, bound: &Bound<'a>) {
         let included = scan::includes(text, std::slice::from_ref(construct))
             .next()
             .and_then(|(name, _)| self.partials.get(name).copied());
-        let Some(partial) = included else { return };
-        let mut inner = bound.clone();
-        self.walk(&partial.source, &partial.constructs, &mut inner);
-        if tag == "extends" {
-            // the blocks that follow are rendered inside it
-            *bound = inner;
+        if let Some(partial) = included {
+            let mut inner = bound.clone();
+            self.walk(&partial.source, &partial.constructs, &mut inner);
         }
     }
 
