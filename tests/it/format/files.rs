@@ -156,6 +156,60 @@ fn f2_one_bad_file_takes_nobody_down() {
 }
 
 #[test]
+fn f2_a_template_never_ends_the_process() {
+    let deep = |open: &str, inner: &str, close: &str, n: usize| {
+        format!("{}{inner}{}", open.repeat(n), close.repeat(n))
+    };
+    let bodies = [
+        deep("{{ (", "a", ") }}", 1),
+        format!("{{{{ {} }}}}", deep("(", "a", ")", 25_000)),
+        format!("{{{{ {} }}}}", deep("[", "a", "]", 25_000)),
+        format!("{{{{ {} }}}}", deep("a[", "1", "]", 20_000)),
+        format!("{{{{ {} }}}}", deep("{\"a\":", "1", "}", 8_000)),
+        format!("{{{{ {} }}}}", deep("a | default(value=", "a", ")", 3_000)),
+        format!("{{{{ {} }}}}", deep("[b for b in ", "a", "]", 3_500)),
+        format!("{{{{ {}1 }}}}", "-".repeat(40_000)),
+        format!("{{{{ {}a }}}}", "not ".repeat(15_000)),
+        format!("{{{{ a{} }}}}", " ~ a".repeat(14_000)),
+        format!("{{{{ a{} }}}}", "|upper".repeat(9_000)),
+        format!("{{{{ a{} }}}}", ".b".repeat(25_000)),
+        format!("{{{{ {}a }}}}", "a if a else ".repeat(4_500)),
+        deep("{% if a %}", "x", "{% endif %}", 2_700),
+        deep("{% for b in a %}", "x", "{% endfor %}", 1_900),
+        deep("{% filter upper %}", "x", "{% endfilter %}", 1_700),
+        deep("{% set y %}", "x", "{% endset %}", 2_500),
+        format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(4_500)),
+        format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(256)),
+        "{% extends \"base.md\" %}{% block y %}{{ a }}{% block x %}{{ super() }}{% endblock %}{% endblock %}".to_owned(),
+        "{{ a }}{% component c() %}{{ <c /> }}{% endcomponent c %}{{ <c /> }}".to_owned(),
+    ];
+    for body in bodies {
+        let built = built(&[
+            (
+                "prompts/t/p.md",
+                &format!("{}{body}", with_arguments("a", "{{ a }}")),
+            ),
+            (
+                "partials/base.md",
+                "{% block x %}{% block y %}{% endblock %}{% endblock %}",
+            ),
+            ("prompts/t/good.md", &with_arguments("", "G")),
+        ]);
+        assert_eq!(messages(&built, "good", &[]), [("user", "G".into())]);
+        if built.catalog.prompt("p").is_some() {
+            // in a thread as small as those that serve
+            let rendered = std::thread::Builder::new()
+                .stack_size(2 * 1024 * 1024)
+                .spawn(move || try_messages(&built, "p", &[("a", "x")]))
+                .unwrap()
+                .join()
+                .unwrap();
+            assert!(rendered.is_ok(), "{rendered:?}");
+        }
+    }
+}
+
+#[test]
 fn f2_what_needs_quotes_is_told_to_be_quoted() {
     let check = |line: &str, quoted: &str| {
         let built = prompt(&format!("---\n{line}\n---\nB\n"));
