@@ -169,3 +169,44 @@ async fn many_requests_for_many_commits_at_once() {
         assert_eq!(found.unwrap(), [format!("one: text {i}")]);
     }
 }
+
+#[tokio::test]
+async fn an_id_that_fits_two_commits_asks_for_more_digits() {
+    let library = TestLibrary::empty();
+    library.write_bytes("prompts/a/one.md", b"---\ndescription: D\n---\nfirst\n");
+    git(&library.clone(), &["add", "--all"]);
+    let tree = git(&library.clone(), &["write-tree"]).trim().to_owned();
+    // two commits of this tree whose ids begin alike, found by trying thirty thousand messages
+    let ids: Vec<String> = ["6277", "28650"]
+        .iter()
+        .map(|message| {
+            let commit = format!(
+                "tree {tree}\nauthor T <t@example.com> 1700000000 +0000\ncommitter T <t@example.com> 1700000000 +0000\n\n{message}\n"
+            );
+            git_with(&library.clone(), &["hash-object", "-t", "commit", "-w", "--stdin"], commit.as_bytes())
+        })
+        .collect();
+    assert_eq!(ids[0][..7], ids[1][..7], "{ids:?}");
+    for id in &ids {
+        git(
+            &library.clone(),
+            &[
+                "push",
+                "--quiet",
+                "origin",
+                &format!("{id}:refs/heads/x{id}"),
+            ],
+        );
+    }
+    git(&library.bare(), &["update-ref", "refs/heads/main", &ids[0]]);
+    let registry = open(&library.bare(), owner());
+    assert_eq!(
+        at(&registry, &ids[0][..7]).await.unwrap_err(),
+        AtError::Ambiguous(ids[0][..7].to_owned())
+    );
+    assert_eq!(at(&registry, &ids[0][..9]).await.unwrap(), ["one: first\n"]);
+    assert_eq!(
+        at(&registry, &ids[1]).await.unwrap_err(),
+        AtError::Unknown(ids[1].clone())
+    );
+}
