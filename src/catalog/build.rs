@@ -10,10 +10,12 @@ use crate::prompt::problem::{Problem, Severity};
 use crate::prompt::source::Source;
 use crate::prompt::{Limits, Prompt};
 
-use super::examples::{self, ExampleJob};
+use super::examples::{self, RunExamples};
 use super::library::{self, Labels, Library};
 use super::parallel::parallel;
-use super::prompts::{check_prompt, clashes, moved_schemes, reaches, same_closure, surroundings};
+use super::prompts::{
+    check_prompt, clashes, moved_schemes, one_form, reaches, same_closure, surroundings,
+};
 use super::resources::{self, ResourceFile};
 use super::tree::{Entry, EntryKind, ObjectId, Tree};
 use super::uri::UriTemplate;
@@ -27,8 +29,6 @@ pub struct Built {
     pub catalog: Catalog,
     /// Every finding, by path and line. A commit with an error among them is not served.
     pub problems: Vec<Problem>,
-    /// Examples still to be run; [`examples::run`] takes them.
-    pub jobs: Vec<ExampleJob>,
 }
 
 impl Built {
@@ -151,6 +151,7 @@ pub fn build(
     revision: Revision,
     limits: &Limits,
     previous: Option<&Catalog>,
+    run_examples: RunExamples<'_>,
 ) -> io::Result<Built> {
     let old = previous.map(|c| &c.parsed);
     let mut problems = Vec::new();
@@ -228,7 +229,10 @@ pub fn build(
         .values
         .iter()
         .filter_map(|(path, kept)| {
-            Some((path.strip_prefix("values/")?.into(), kept.value.clone()?))
+            Some((
+                parse::file_name(path, "values/").into(),
+                kept.value.clone()?,
+            ))
         })
         .collect();
     let partials: Partials = now
@@ -253,6 +257,8 @@ pub fn build(
         parsed: Parsed::default(),
     };
 
+    one_form(now.partials.keys(), "partials/", &mut problems);
+    one_form(now.values.keys(), "values/", &mut problems);
     let clashing = clashes(&prompts, &mut problems);
     // a label may name a prompt that has problems of its own
     let stems: Vec<String> = prompts
@@ -278,7 +284,7 @@ pub fn build(
         }
     }
     let linked = parallel(todo, |(entry, bytes)| {
-        let (checked, problems, job) = check_prompt(entry, &bytes, &partials, &catalog);
+        let (checked, problems) = check_prompt(entry, &bytes, &partials, &catalog, run_examples);
         let value = checked.map(|(prompt, render_hash)| {
             Arc::new(Checked {
                 prompt,
@@ -286,27 +292,17 @@ pub fn build(
                 surroundings: surroundings.clone(),
             })
         });
-        (
-            Kept {
-                id: entry.id,
-                value,
-                problems,
-            },
-            job,
-        )
+        Kept {
+            id: entry.id,
+            value,
+            problems,
+        }
     });
     let mut linked = linked.into_iter();
-    let mut jobs = Vec::new();
     let mut good = Vec::new();
     for (entry, kept) in prompts.iter().zip(kept_prompts) {
-        let kept = if let Some(kept) = kept {
-            kept
-        } else {
-            let Some((kept, job)) = linked.next() else {
-                continue;
-            };
-            jobs.extend(job);
-            kept
+        let Some(kept) = kept.or_else(|| linked.next()) else {
+            continue;
         };
         problems.extend(kept.problems.iter().cloned());
         if let Some(checked) = kept
@@ -350,55 +346,17 @@ pub fn build(
     sort(&mut problems);
     catalog.parsed = now;
     catalog.parsed.problems.clone_from(&problems);
-    Ok(Built {
-        catalog,
-        problems,
-        jobs,
-    })
+    Ok(Built { catalog, problems })
 }
 
-/// Builds and runs the examples in this process.
+/// Builds, and runs the examples in this process.
 pub fn build_and_run(
     tree: &dyn Tree,
     revision: Revision,
     limits: &Limits,
     previous: Option<&Catalog>,
 ) -> io::Result<Built> {
-    let mut built = build(tree, revision, limits, previous)?;
-    let jobs = std::mem::take(&mut built.jobs);
-    let catalog = &built.catalog;
-    let found: Vec<_> = parallel(jobs, |job| {
-        let found = examples::run(&job, catalog);
-        job.prompt.release();
-        found
-    })
-    .into_iter()
-    .flatten()
-    .collect();
-    if !found.is_empty() {
-        built.add_problems(found);
-    }
-    Ok(built)
-}
-
-impl Built {
-    /// Takes findings of examples: prompts with an error among them leave the catalog.
-    pub fn add_problems(&mut self, found: Vec<Problem>) {
-        let bad: BTreeSet<Arc<str>> = found
-            .iter()
-            .filter(|p| p.is_error())
-            .map(|p| p.path.clone())
-            .collect();
-        let catalog = &mut self.catalog;
-        catalog.prompts.retain(|p| !bad.contains(&p.path));
-        catalog.index_names();
-        for path in &bad {
-            catalog.parsed.prompts.remove(path);
-        }
-        self.problems.extend(found);
-        sort(&mut self.problems);
-        catalog.parsed.problems.clone_from(&self.problems);
-    }
+    build(tree, revision, limits, previous, &examples::run)
 }
 
 impl Catalog {
@@ -451,7 +409,8 @@ fn shared_message(problem: &Problem) -> Option<String> {
     (problem.code != "template-syntax").then(|| problem.message.clone())
 }
 
-/// Links, submodules and paths that could lead out of the library are problems wherever they are; never followed.
+/// Links, submodules and paths that could lead out of the library are problems and never followed. Where nothing is
+/// read, a link keeps nothing from being served.
 fn accepted(entry: &Entry, problems: &mut Vec<Problem>) -> bool {
     let (code, message, hint) = match entry.kind {
         EntryKind::File => return true,
@@ -465,14 +424,29 @@ fn accepted(entry: &Entry, problems: &mut Vec<Problem>) -> bool {
             "submodules are not read",
             "put the files themselves here",
         ),
+        EntryKind::Deep => (
+            "deep-folder",
+            "folders are read 32 deep, and this one lies below",
+            "move what is in it up",
+        ),
         EntryKind::BadPath => (
             "bad-path",
             "the path is not UTF-8 or has a part such as `..`",
             "rename the file",
         ),
     };
+    let first = entry.path.split('/').next().unwrap_or_default();
+    let is_read = matches!(
+        first,
+        "prompts" | "partials" | "resources" | "values" | "cuebook.toml" | "labels.toml"
+    );
+    let severity = if is_read || entry.kind == EntryKind::BadPath {
+        Severity::Error
+    } else {
+        Severity::Warning
+    };
     problems.push(Problem::whole(
-        Severity::Error,
+        severity,
         code,
         &entry.path,
         message.into(),

@@ -1,37 +1,28 @@
 //! Examples are tests: each is rendered at every check of what it depends on.
 
-use std::sync::Arc;
-
 use crate::prompt::parse::PromptFile;
 use crate::prompt::problem::{Problem, Severity};
 use crate::prompt::{BoundArguments, Content, Limits, Prompt, RenderError, Rendered, render};
 
 use super::Catalog;
 
-/// The examples of one prompt, to be run.
-#[derive(Debug)]
-pub struct ExampleJob {
-    /// The prompt.
-    pub prompt: Arc<Prompt>,
-    file: PromptFile,
-}
+/// How a build runs the examples of a prompt: [`run`] in this process, or elsewhere.
+pub type RunExamples<'a> = &'a (dyn Fn(&Prompt, &PromptFile, &Catalog) -> Vec<Problem> + Sync);
 
-impl ExampleJob {
-    pub(super) fn new(prompt: Arc<Prompt>, file: PromptFile) -> Self {
-        Self { prompt, file }
-    }
+/// Runs none, for who looks only at the text.
+pub fn none(_: &Prompt, _: &PromptFile, _: &Catalog) -> Vec<Problem> {
+    Vec::new()
 }
 
 /// Renders every example of a prompt and looks for what it expects.
-pub fn run(job: &ExampleJob, catalog: &Catalog) -> Vec<Problem> {
+pub fn run(prompt: &Prompt, file: &PromptFile, catalog: &Catalog) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let front = &job.file.front;
+    let front = &file.front;
     for (example, places) in front.examples.iter().zip(&front.example_places) {
         let mut error =
             |code, span: std::ops::Range<usize>, message: String, hint: Option<String>| {
                 problems.push(
-                    job.file
-                        .source
+                    file.source
                         .problem(Severity::Error, code, span, message, hint),
                 );
             };
@@ -39,7 +30,7 @@ pub fn run(job: &ExampleJob, catalog: &Catalog) -> Vec<Problem> {
             .arguments
             .iter()
             .map(|(n, v)| (n.as_str(), v.as_str()));
-        let rendered = match outcome(&job.prompt, given, catalog) {
+        let rendered = match outcome(prompt, given, catalog) {
             Ok(rendered) => rendered,
             Err(message) => {
                 let message = format!("example `{}` fails: {message}", example.name);
@@ -56,7 +47,7 @@ pub fn run(job: &ExampleJob, catalog: &Catalog) -> Vec<Problem> {
                     format!("example `{}` does not contain this text", example.name),
                     Some(format!(
                         "see what it gives: cuebook render {}{}",
-                        job.prompt.name,
+                        prompt.name,
                         shell_arguments(example)
                     )),
                 );

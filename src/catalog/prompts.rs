@@ -11,10 +11,34 @@ use crate::prompt::problem::{Problem, Severity, nearest};
 use crate::prompt::{Embed, Prompt};
 
 use super::build::stem;
-use super::examples::ExampleJob;
+use super::examples::RunExamples;
 use super::tree::Entry;
 use super::uri::UriTemplate;
 use super::{Catalog, Lookup};
+
+/// Files whose names differ in their Unicode form alone: which one is meant cannot be known.
+pub(super) fn one_form<'a>(
+    paths: impl Iterator<Item = &'a Arc<str>>,
+    folder: &str,
+    problems: &mut Vec<Problem>,
+) {
+    let mut by_name: BTreeMap<String, BTreeSet<&Arc<str>>> = BTreeMap::new();
+    for path in paths {
+        by_name
+            .entry(parse::file_name(path, folder))
+            .or_default()
+            .insert(path);
+    }
+    for path in by_name.values().flat_map(|paths| paths.iter().skip(1)) {
+        problems.push(Problem::whole(
+            Severity::Error,
+            "duplicate-name",
+            path,
+            "another file has this name in another Unicode form".into(),
+            Some("remove one of them".into()),
+        ));
+    }
+}
 
 /// Paths whose names are not unique, also when `-` and `_` are one.
 pub(super) fn clashes(prompts: &[&Entry], problems: &mut Vec<Problem>) -> BTreeSet<Arc<str>> {
@@ -47,36 +71,31 @@ pub(super) fn clashes(prompts: &[&Entry], problems: &mut Vec<Problem>) -> BTreeS
 
 pub(super) type CheckedPrompt = Option<(Arc<Prompt>, Arc<str>)>;
 
-/// Parses, links and checks one prompt; gives it with its render hash when it is good, and its examples to run.
+/// Parses, links and checks one prompt and runs its examples; gives it with its render hash when it is good.
 pub(super) fn check_prompt(
     entry: &Entry,
     bytes: &[u8],
     partials: &Partials,
     catalog: &Catalog,
-) -> (CheckedPrompt, Vec<Problem>, Option<ExampleJob>) {
+    run_examples: RunExamples<'_>,
+) -> (CheckedPrompt, Vec<Problem>) {
     let mut found = Vec::new();
     let file = parse::prompt_file(&entry.path, bytes, &catalog.limits, &mut found);
     let prompt = file.as_ref().and_then(|file| {
         let prompt = closure::link(file, partials, &catalog.limits, &mut found)?;
         in_library(catalog, file, &mut found);
+        if !found.iter().any(Problem::is_error) {
+            found.extend(run_examples(&prompt, file, catalog));
+        }
+        // ten times its source in memory, and most prompts are not rendered before the next check
+        prompt.release();
         (!found.iter().any(Problem::is_error)).then(|| Arc::new(prompt))
     });
-    let job = match (file, &prompt) {
-        (Some(file), Some(prompt)) if !prompt.examples.is_empty() => {
-            Some(ExampleJob::new(prompt.clone(), file))
-        }
-        _ => {
-            if let Some(prompt) = &prompt {
-                prompt.release();
-            }
-            None
-        }
-    };
     let checked = prompt.map(|prompt| {
         let hash = render_hash(catalog, &prompt);
         (prompt, hash)
     });
-    (checked, found, job)
+    (checked, found)
 }
 
 /// Schemes whose resources differ from those of the previous catalog.

@@ -15,6 +15,8 @@ pub enum EntryKind {
     Symlink,
     /// A submodule.
     Gitlink,
+    /// A folder below the deepest that is read.
+    Deep,
     /// A file whose path is not UTF-8 or has a part such as `..`; the path is shown lossily.
     BadPath,
 }

@@ -20,7 +20,13 @@ pub(super) fn run(root: &Path, limits: &Limits) -> anyhow::Result<usize> {
     let mut changed = std::collections::BTreeSet::new();
     loop {
         let tree = WorkTree::open(root)?;
-        let built = build(&tree, Revision::WorkTree, limits, None)?;
+        let built = build(
+            &tree,
+            Revision::WorkTree,
+            limits,
+            None,
+            &crate::catalog::examples::none,
+        )?;
         let mut by_path: BTreeMap<Arc<str>, Vec<Insertion>> = BTreeMap::new();
         for problem in &built.problems {
             by_path

@@ -65,6 +65,8 @@ pub enum Mode {
     Symlink,
     /// A submodule.
     Gitlink,
+    /// A folder below [`MAX_DEPTH`], which is not entered.
+    Deep,
 }
 
 /// A file of a commit's tree.
@@ -174,7 +176,7 @@ impl Repository {
         Ok(commit.parent_id(0).ok().map(|id| id.to_string()))
     }
 
-    /// Every file of a commit, in tree order. Folders below [`MAX_DEPTH`] are not entered.
+    /// Every file of a commit, in tree order, and the folders that are too deep to be entered.
     pub fn tree(&self, commit: &str) -> Result<Vec<TreeEntry>, GitError> {
         let repository = self.library()?;
         let tree = repository
@@ -226,20 +228,20 @@ fn walk(
         }
         path.extend_from_slice(entry.name_bytes());
         let mode = match entry.filemode() {
+            0o040_000 if depth >= MAX_DEPTH => Some(Mode::Deep),
             0o040_000 => None,
             0o120_000 => Some(Mode::Symlink),
             0o160_000 => Some(Mode::Gitlink),
             _ => Some(Mode::File),
         };
         match mode {
-            None if depth < MAX_DEPTH => walk(
+            None => walk(
                 repository,
                 &repository.find_tree(entry.id())?,
                 path,
                 depth + 1,
                 out,
             )?,
-            None => {}
             Some(mode) => {
                 let mut id = [0; 20];
                 id.copy_from_slice(entry.id().as_bytes());
@@ -279,7 +281,7 @@ impl Blobs {
     }
 }
 
-/// Removes ref locks that a killed process left behind. Only for whoever holds the repository's exclusive lock.
+/// Removes ref locks and half-received objects that a killed process left behind. Only for whoever holds the repository's exclusive lock.
 pub fn remove_stale_locks(repository: &Path) -> std::io::Result<usize> {
     fn sweep(folder: &Path, removed: &mut usize) -> std::io::Result<()> {
         for entry in std::fs::read_dir(folder)? {
@@ -299,6 +301,14 @@ pub fn remove_stale_locks(repository: &Path) -> std::io::Result<usize> {
         let path = repository.join(name);
         if path.exists() {
             std::fs::remove_file(path)?;
+            removed += 1;
+        }
+    }
+    for entry in std::fs::read_dir(repository.join("objects"))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with("tmp_objdir-incoming-") {
+            std::fs::remove_dir_all(entry.path())?;
             removed += 1;
         }
     }

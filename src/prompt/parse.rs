@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::foreign;
 use super::front_matter::{self, FrontMatter};
@@ -140,6 +141,11 @@ pub fn prompt_file(
     })
 }
 
+/// The name by which prompts call a file of a folder: file systems differ in Unicode forms, names are NFC.
+pub fn file_name(path: &str, folder: &str) -> String {
+    path.strip_prefix(folder).unwrap_or(path).nfc().collect()
+}
+
 /// Reads a partial; `None` when it is no text.
 pub fn partial(
     path: &Arc<str>,
@@ -147,7 +153,7 @@ pub fn partial(
     limits: &Limits,
     problems: &mut Vec<Problem>,
 ) -> Option<Partial> {
-    let name = path.strip_prefix("partials/").unwrap_or(path);
+    let name = file_name(path, "partials/");
     let source = decode(path, bytes, limits, problems)?;
     let before = count_errors(problems);
     let whole = 0..source.text.len();

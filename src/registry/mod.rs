@@ -162,6 +162,7 @@ impl Registry {
             Revision::WorkTree,
             &settings.limits,
             None,
+            &crate::catalog::examples::none,
         )?;
         let snapshot = Snapshot {
             catalog: Arc::new(empty.catalog),
@@ -251,23 +252,22 @@ impl Registry {
     fn refresh_commit(&self, repository: &Repository) -> Result<Refreshed, OpenError> {
         let old = self.snapshot();
         let Some(tip) = repository.main_tip()? else {
-            // a new library: nothing is served until the first push
-            if old.generation > 0 && old.status.tip.is_none() && old.status.read_error.is_none() {
-                return Ok(Refreshed::Unchanged);
-            }
-            let empty = build(
-                &MemoryTree::default(),
-                Revision::WorkTree,
-                &self.settings.limits,
-                None,
-            )?;
-            return Ok(self.swap(empty.catalog, Status::default()));
+            return self.refresh_without_main(repository, &old);
         };
         if old.generation > 0
             && old.status.tip.as_deref() == Some(tip.as_str())
             && old.status.read_error.is_none()
         {
             return Ok(Refreshed::Unchanged);
+        }
+        if let Some(before) = &old.status.tip
+            && repository.reachable(before, &tip).is_err()
+        {
+            // main was rewound: what it has left behind is served no more
+            self.revisions
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clear();
         }
         let started = Instant::now();
         let at_tip = self.build_commit(repository, &tip, Some(&old.catalog))?;
@@ -304,6 +304,48 @@ impl Registry {
             "no commit of main is clean; the good prompts of the tip are served"
         );
         Ok(self.swap(at_tip.catalog, status))
+    }
+
+    /// Where main has no commit: nothing is served until the first push, and what was served once goes on.
+    fn refresh_without_main(
+        &self,
+        repository: &Repository,
+        old: &Snapshot,
+    ) -> Result<Refreshed, OpenError> {
+        const GONE: &str =
+            "main is gone from the library; what was served goes on until it is pushed again";
+        if old.status.read_error.as_deref() == Some(GONE) {
+            return Ok(Refreshed::Unchanged);
+        }
+        let gone = |status: Status| Status {
+            tip: None,
+            read_error: Some(GONE.into()),
+            ..status
+        };
+        if old.status.served.is_some() {
+            tracing::error!("{GONE}");
+            self.replace_status(old, gone(old.status.clone()));
+            return Ok(Refreshed::Unchanged);
+        }
+        if old.generation > 0 && old.status.read_error.is_none() {
+            return Ok(Refreshed::Unchanged);
+        }
+        if let Some(commit) = repository.read_ref(SERVED)? {
+            let built = self.build_commit(repository, &commit, None)?;
+            if built.is_clean() {
+                tracing::error!(%commit, "{GONE}");
+                let status = gone(status(None, Some(&commit), &built, false));
+                return Ok(self.swap(built.catalog, status));
+            }
+        }
+        let empty = build(
+            &MemoryTree::default(),
+            Revision::WorkTree,
+            &self.settings.limits,
+            None,
+            &crate::catalog::examples::none,
+        )?;
+        Ok(self.swap(empty.catalog, Status::default()))
     }
 
     fn build_commit(

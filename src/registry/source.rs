@@ -39,6 +39,7 @@ impl CommitTree {
                 let kind = match entry.mode {
                     Mode::Symlink => EntryKind::Symlink,
                     Mode::Gitlink => EntryKind::Gitlink,
+                    Mode::Deep => EntryKind::Deep,
                     Mode::File if fits => EntryKind::File,
                     Mode::File => EntryKind::BadPath,
                 };
@@ -134,7 +135,9 @@ impl WorkTree {
             entry.kind = EntryKind::Symlink;
             self.entries.push(entry);
         } else if metadata.is_dir() {
-            if depth >= git::MAX_DEPTH {
+            if depth > git::MAX_DEPTH {
+                entry.kind = EntryKind::Deep;
+                self.entries.push(entry);
                 return Ok(());
             }
             if path.join(".git").exists() {

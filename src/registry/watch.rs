@@ -22,35 +22,24 @@ impl Registry {
     /// Refreshes on every change until it is cancelled.
     pub async fn watch(self: Arc<Self>, cancel: CancellationToken) {
         let (events, mut woken) = mpsc::channel(1);
-        let mut watched = folders(self.library());
-        let mut watcher = match watcher_of(self.library(), events.clone()) {
-            Ok(watcher) => Some(watcher),
-            Err(error) => {
-                tracing::warn!(%error, "file-system events are not available here; changes are found by polling");
-                None
-            }
-        };
-        let poll = match self.library() {
-            Library::Bare(_) => POLL_REF,
-            Library::WorkTree { .. } if watcher.is_none() => Duration::from_secs(1),
-            Library::WorkTree { .. } => POLL_FILES,
-        };
+        let mut watched = Vec::new();
+        let mut watcher: Option<notify::RecommendedWatcher> = None;
+        let mut told = false;
         loop {
-            let event = tokio::select! {
-                () = cancel.cancelled() => return,
-                event = woken.recv(), if watcher.is_some() => event.is_some(),
-                () = tokio::time::sleep(poll) => false,
-            };
-            if event {
-                // the end of a burst, not its beginning: an editor writes a file in several steps
-                tokio::time::sleep(GATHER).await;
-                while woken.try_recv().is_ok() {}
-            }
             let present = folders(self.library());
-            if present != watched && watcher.is_some() {
+            if watcher.is_none() || present != watched {
                 watched = present;
-                watcher = watcher_of(self.library(), events.clone()).ok();
+                watcher = match watcher_of(self.library(), events.clone()) {
+                    Ok(watcher) => Some(watcher),
+                    Err(error) => {
+                        if !std::mem::replace(&mut told, true) {
+                            tracing::warn!(%error, "file-system events are not available here; changes are found by polling");
+                        }
+                        None
+                    }
+                };
             }
+            // also before the first event: for what changed before the watch began
             let registry = Arc::clone(&self);
             let done = tokio::task::spawn_blocking(move || registry.refresh()).await;
             match done {
@@ -60,20 +49,49 @@ impl Registry {
                 }
                 Err(error) => tracing::error!(%error, "a refresh failed; what was served goes on"),
             }
+            let poll = match self.library() {
+                Library::Bare(_) => POLL_REF,
+                Library::WorkTree { .. } if watcher.is_none() => Duration::from_secs(1),
+                Library::WorkTree { .. } => POLL_FILES,
+            };
+            let event = tokio::select! {
+                () = cancel.cancelled() => return,
+                event = woken.recv() => event.is_some(),
+                () = tokio::time::sleep(poll) => false,
+            };
+            if event {
+                // the end of a burst, not its beginning: an editor writes a file in several steps
+                tokio::time::sleep(GATHER).await;
+                while woken.try_recv().is_ok() {}
+            }
         }
     }
 }
 
-/// The folders of a work tree that exist now; a new one must be watched too.
-fn folders(library: &Library) -> Vec<PathBuf> {
-    match library {
-        Library::Bare(_) => Vec::new(),
-        Library::WorkTree { root, .. } => PARTS
-            .iter()
-            .map(|part| root.join(part))
-            .filter(|p| p.is_dir())
-            .collect(),
-    }
+/// The watched folders that exist now, and which ones they are: a new one, or one that took the place of another, must
+/// be watched too.
+fn folders(library: &Library) -> Vec<(PathBuf, u64)> {
+    let paths = match library {
+        Library::Bare(repository) => vec![repository.path().join("refs")],
+        Library::WorkTree { root, .. } => PARTS.iter().map(|part| root.join(part)).collect(),
+    };
+    paths
+        .into_iter()
+        .filter_map(|path| {
+            let metadata = std::fs::metadata(&path).ok()?;
+            metadata.is_dir().then(|| (path, identity(&metadata)))
+        })
+        .collect()
+}
+
+#[cfg(unix)]
+fn identity(metadata: &std::fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
+}
+
+#[cfg(not(unix))]
+fn identity(_: &std::fs::Metadata) -> u64 {
+    0
 }
 
 /// Watches what can change a library: the refs of a bare repository, or the library's parts of a work tree.

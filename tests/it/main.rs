@@ -10,5 +10,7 @@ mod bridge;
 mod docs;
 mod format;
 mod http;
+mod library;
 mod mcp;
+mod resources;
 mod support;

@@ -66,8 +66,12 @@ async fn values_and_rendered_text_are_never_logged() {
                 json!({ "name": "number", "arguments": { "count": "SECRET-5" } }),
             )
             .await;
-        assert_eq!(code, -32603);
-        assert!(message.contains("prompts/review/number.md:7:"), "{message}");
+        // who sent the value is told where the template fails on it; the log is told the place alone
+        assert_eq!(
+            (code, message.contains("prompts/review/number.md:7:")),
+            (-32603, true),
+            "{message}"
+        );
         client.call("tools/call", json!({ "name": "get_prompt", "arguments": { "name": "echo", "arguments": { "text": "SECRET-6" } } })).await;
         client
             .call(
