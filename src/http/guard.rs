@@ -64,13 +64,13 @@ impl Allowed {
         if host.is_empty() {
             return Err(Refusal::NoHost);
         }
-        if !self.serves_host(&host) {
-            return Err(Refusal::Host(host));
+        if !self.serves_host(host) {
+            return Err(Refusal::Host(shown(host)));
         }
         for origin in headers.get_all(ORIGIN) {
             let origin = text(origin);
-            if !self.serves_origin(&origin) {
-                return Err(Refusal::Origin(origin));
+            if !self.serves_origin(origin) {
+                return Err(Refusal::Origin(shown(origin)));
             }
         }
         Ok(())
@@ -100,13 +100,12 @@ impl Allowed {
 }
 
 /// What can be read of a header; anything else matches nothing.
-fn text(value: &HeaderValue) -> String {
-    value
-        .to_str()
-        .unwrap_or("\u{fffd}")
-        .chars()
-        .take(200)
-        .collect()
+fn text(value: &HeaderValue) -> &str {
+    value.to_str().unwrap_or("\u{fffd}")
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(200).collect()
 }
 
 /// Host and port of an authority; none when it is not one.

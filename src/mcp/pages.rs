@@ -188,7 +188,11 @@ impl Call<'_> {
             }
         }
         let full = page.count == size;
-        Ok((page.finish(more, revision)?, full))
+        let commit = match key.list {
+            List::Prompts => catalog.revision().commit(),
+            List::Resources | List::Templates => None,
+        };
+        Ok((page.finish(more, revision, commit)?, full))
     }
 }
 
@@ -222,19 +226,24 @@ impl Page {
         self.last = key;
     }
 
-    fn finish(mut self, more: bool, revision: Revision) -> Result<Bytes, serde_json::Error> {
+    fn finish(
+        mut self,
+        more: bool,
+        revision: Revision,
+        commit: Option<&str>,
+    ) -> Result<Bytes, serde_json::Error> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Rest {
+        struct Rest<'a> {
             #[serde(skip_serializing_if = "Option::is_none")]
             next_cursor: Option<String>,
             #[serde(flatten)]
-            common: Common<'static>,
+            common: Common<'a>,
         }
         let next_cursor = more.then(|| write_cursor(self.list, &self.last));
         let rest = serde_json::to_vec(&Rest {
             next_cursor,
-            common: Common::cacheable(revision),
+            common: Common::cacheable(revision).with_commit(commit),
         })?;
         self.out.push(b']');
         if rest == b"{}" {
@@ -331,11 +340,11 @@ mod tests {
         page.add(b"a".to_vec(), b"{\"name\":\"a\"}");
         page.add(b"b".to_vec(), b"{\"name\":\"b\"}");
         assert_eq!(
-            page.finish(false, Revision::V2025_06_18).unwrap(),
+            page.finish(false, Revision::V2025_06_18, None).unwrap(),
             r#"{"prompts":[{"name":"a"},{"name":"b"}]}"#
         );
         let empty = Page::new(List::Templates)
-            .finish(false, Revision::V2026_07_28)
+            .finish(false, Revision::V2026_07_28, None)
             .unwrap();
         let value: serde_json::Value = serde_json::from_slice(&empty).unwrap();
         assert_eq!(value["resourceTemplates"], serde_json::json!([]));

@@ -122,6 +122,8 @@ pub struct ServerInfo {
 pub struct ResultMeta<'a> {
     #[serde(rename = "dev.cuebook/source", skip_serializing_if = "Option::is_none")]
     source: Option<&'a Source<'a>>,
+    #[serde(rename = "dev.cuebook/commit", skip_serializing_if = "Option::is_none")]
+    commit: Option<&'a str>,
     #[serde(
         rename = "io.modelcontextprotocol/serverInfo",
         skip_serializing_if = "Option::is_none"
@@ -153,6 +155,7 @@ impl<'a> Common<'a> {
             result_type: Some("complete"),
             meta: Some(ResultMeta {
                 source: None,
+                commit: None,
                 server: Some(ServerInfo {
                     name: SERVER_NAME,
                     version: SERVER_VERSION,
@@ -171,6 +174,16 @@ impl<'a> Common<'a> {
             common.cache_scope = Some("public");
         }
         common
+    }
+
+    /// The same with the commit that a list of prompts was read from: a list that looks as before may stand for
+    /// texts that are others.
+    #[must_use]
+    pub fn with_commit(mut self, commit: Option<&'a str>) -> Self {
+        if commit.is_some() {
+            self.meta.get_or_insert_default().commit = commit;
+        }
+        self
     }
 
     /// The same with where the content came from.

@@ -40,14 +40,17 @@ async fn n2_two_prompts_of_one_name_change_nothing_that_is_served() {
     let library = TestLibrary::small();
     let server = TestServer::start(&library).await;
     let client = Client::modern(&server);
-    let before = client.call("prompts/list", json!({})).await;
+    let before = client.call("prompts/list", json!({})).await["prompts"].clone();
     for path in [
         "prompts/review/postmortem.md",
         "prompts/review/incident_triage.md",
     ] {
         library.publish(&[(path, "---\ndescription: Another\n---\nAnother.\n")]);
         server.refresh().await;
-        assert_eq!(client.call("prompts/list", json!({})).await, before);
+        assert_eq!(
+            client.call("prompts/list", json!({})).await["prompts"],
+            before
+        );
         let ready = send(server.address, "GET", "/readyz", &[], b"").await;
         assert_eq!(ready.status, 200);
         let problems = ready.json()["problems"].to_string();
