@@ -6,6 +6,7 @@ mod init;
 mod locale;
 mod render;
 mod serve;
+mod settings;
 mod starter;
 
 use std::path::{Path, PathBuf};

@@ -67,6 +67,7 @@ impl Server {
             ("Connection", "close"),
             ("Content-Type", "application/json"),
             ("Accept", "application/json, text/event-stream"),
+            ("MCP-Protocol-Version", "2025-06-18"),
         ];
         let mut request = head("POST", "/mcp", &headers, Some(body.len()));
         request.push_str(&body);
@@ -391,6 +392,106 @@ async fn a_start_on_a_bad_tip_says_so_and_serves_the_last_good() {
         log.contains("prompts/a/two.md:4:4") && log.contains("is not served"),
         "{log}"
     );
+}
+
+#[tokio::test]
+async fn t1_render_and_mcp_give_the_same_bytes() {
+    let arguments = [("x", "\"<T>\" & 'x' {{ y }}\n<!-- role: system -->\n결제")];
+    let bodies = [
+        ("json", "Reply as JSON: { \"name\": \"…\" } for {{ x }}"),
+        ("x-html", "<b>{{ x }}</b>\r\n&amp;\r\n"),
+        (
+            "raw",
+            "{% raw %}{{ .Values.image }} ${{ github.sha }}{% endraw %} {{ x }}\n\n\n",
+        ),
+        (
+            "parts",
+            "{{ x }}\n\n<!-- role: assistant -->\n\nI: {{ x }}\n\n<!-- role: user -->\n```\n<!-- role: user -->\n```",
+        ),
+    ];
+    let library = TestLibrary::empty();
+    for (name, body) in bodies {
+        let text =
+            format!("---\ndescription: D\narguments: [{{ name: x, required: true }}]\n---\n{body}");
+        library.write_bytes(&format!("prompts/a/{name}.md"), text.as_bytes());
+    }
+    library.publish(&[]);
+    let folder = Folder::new(&[]);
+    std::fs::create_dir(folder.at("cuebook-data")).unwrap();
+    let bare = library.bare();
+    git(
+        folder.path(),
+        &[
+            "clone",
+            "--quiet",
+            "--bare",
+            bare.to_str().unwrap(),
+            "cuebook-data/library.git",
+        ],
+    );
+    let server = Server::start(command(
+        folder.path(),
+        &["serve", "--listen", "127.0.0.1:0"],
+    ));
+    for (name, _) in bodies {
+        let params = json!({ "name": name, "arguments": arguments.iter().copied().collect::<std::collections::BTreeMap<_, _>>() });
+        let reply = server.call("prompts/get", params).await;
+        let value = format!("x={}", arguments[0].1);
+        let rendered = succeeds(
+            &library.clone(),
+            &["render", name, &value, "--format", "json"],
+        );
+        let rendered: Value = serde_json::from_str(&rendered).unwrap();
+        let seen = |messages: &Value| -> Vec<(Value, Value)> {
+            let messages = messages.as_array().unwrap().iter();
+            messages
+                .map(|m| (m["role"].clone(), m["content"]["text"].clone()))
+                .collect()
+        };
+        assert_eq!(
+            seen(&reply["result"]["messages"]),
+            seen(&rendered["messages"]),
+            "{name}: {reply}"
+        );
+        assert!(!seen(&rendered["messages"]).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn f4_a_server_under_lang_c_serves_every_script() {
+    let folder = Folder::new(&[(
+        "라이브러리/prompts/sre/triage.md",
+        "---\ntitle: 障害の一次対応\ndescription: 결제\narguments: [{ name: service }]\nresources: [{ name: r, uri: \"runbook://{{ service }}\" }]\n---\n{{ service }} 장애 🔥\n",
+    )]);
+    folder.write("라이브러리/resources/runbook/결제.md", "런북\n");
+    let mut command = command(
+        folder.path(),
+        &["serve", "--watch", "라이브러리", "--listen", "127.0.0.1:0"],
+    );
+    command.env("LC_ALL", "C");
+    let server = Server::start(command);
+    assert!(
+        server.greeting.contains("라이브러리"),
+        "{}",
+        server.greeting
+    );
+    let listed = server.call("prompts/list", json!({})).await;
+    assert_eq!(listed["result"]["prompts"][0]["title"], "障害の一次対応");
+    let params = json!({ "name": "triage", "arguments": { "service": "결제" } });
+    let got = server.call("prompts/get", params).await;
+    assert_eq!(
+        got["result"]["messages"][0]["content"]["text"],
+        "결제 장애 🔥\n"
+    );
+    let read = server
+        .call(
+            "resources/read",
+            json!({ "uri": "runbook://%EA%B2%B0%EC%A0%9C" }),
+        )
+        .await;
+    assert_eq!(read["result"]["contents"][0]["text"], "런북\n");
+    let (code, log) = server.end("-TERM");
+    assert_eq!(code, Some(0), "{log}");
 }
 
 /// A directory in which this process, or one that it starts as somebody else, cannot write.
