@@ -22,6 +22,9 @@ use super::variables;
 /// the next one twice are a thousand million.
 const MAX_INCLUDED: u64 = 1024;
 
+/// Partials inside partials, whatever `closure_files` says: the engine recurses on each.
+const MAX_INCLUDE_DEPTH: usize = 40;
+
 /// Partials by the name `include` uses.
 pub type Partials = BTreeMap<Arc<str>, Arc<Partial>>;
 
@@ -381,6 +384,20 @@ impl Walk<'_> {
                 );
                 continue;
             };
+            if chain.len() > MAX_INCLUDE_DEPTH {
+                let shown = chain
+                    .iter()
+                    .map(String::as_str)
+                    .chain([name])
+                    .collect::<Vec<_>>()
+                    .join(" → ");
+                error(
+                    "include-depth",
+                    format!("includes go more than {MAX_INCLUDE_DEPTH} deep: {shown}"),
+                    Some("join some of the partials".into()),
+                );
+                return;
+            }
             if self.order.len() + 1 >= self.limits.closure_files {
                 let shown = chain
                     .iter()
