@@ -716,6 +716,50 @@ fn t12_includes_that_cannot_be_are_refused_with_their_chain() {
 }
 
 #[test]
+fn t12_a_larger_limit_of_files_is_none_of_depth() {
+    let limits = Limits {
+        closure_files: 1000,
+        ..Limits::default()
+    };
+    let check = |files: &[(String, String)]| {
+        let all: Vec<_> = files
+            .iter()
+            .map(|(p, t)| (p.as_str(), t.as_str()))
+            .collect();
+        build(&tree(&all), &limits)
+    };
+    let head = with_arguments("", "{% include \"p0.md\" %}");
+    let chain: Vec<_> = (0..990)
+        .map(|i| {
+            (
+                format!("partials/p{i}.md"),
+                format!("{{% include \"p{}.md\" %}}", i + 1),
+            )
+        })
+        .chain([
+            ("partials/p990.md".to_owned(), "x".to_owned()),
+            (PATH.to_owned(), head),
+        ])
+        .collect();
+    let built = check(&chain);
+    assert_eq!(errors(&built), ["include-depth"], "{}", told(&built));
+    assert!(
+        told(&built).contains("p → p0.md → p1.md"),
+        "{}",
+        told(&built)
+    );
+
+    let flat: String = (0..500)
+        .map(|i| format!("{{% include \"p{i}.md\" %}}"))
+        .collect();
+    let flat: Vec<_> = (0..500)
+        .map(|i| (format!("partials/p{i}.md"), "x".to_owned()))
+        .chain([(PATH.to_owned(), with_arguments("", &flat))])
+        .collect();
+    assert_eq!(text(&check(&flat), &[]), "x".repeat(500));
+}
+
+#[test]
 fn t12_a_partial_that_includes_itself_is_refused_where_nothing_includes_it() {
     let built = built(&[
         (PATH, &with_arguments("", "x")),
