@@ -314,17 +314,18 @@ pub fn build(
         }
         now.prompts.insert(entry.path.clone(), kept);
     }
-    // a fault in a partial is found again by every prompt that includes it
+    // a fault in a partial is found again by every prompt that includes it; one finding says it, naming a prompt
+    let place = |p: &Problem| (p.path.clone(), p.line, p.column, p.code);
+    let named: BTreeSet<_> = problems
+        .iter()
+        .filter(|p| p.message.contains("(included by "))
+        .map(place)
+        .collect();
     let mut seen = BTreeSet::new();
     problems.retain(|p| {
-        seen.insert((
-            p.path.clone(),
-            p.line,
-            p.column,
-            p.code,
-            p.severity,
-            shared_message(p),
-        ))
+        let shared = p.code == "template-syntax";
+        let again = shared && named.contains(&place(p)) && !p.message.contains("(included by ");
+        !again && seen.insert((place(p), p.severity, (!shared).then(|| p.message.clone())))
     });
 
     good.sort_by_cached_key(|checked| {
@@ -332,7 +333,12 @@ pub fn build(
         (folders, checked.prompt.name.clone())
     });
     if let Some((source, labels)) = &labels {
-        library::check_labels(source, labels, &stems.iter().map(|s| &**s), &mut problems);
+        library::check_labels(
+            source,
+            labels,
+            &stems.iter().map(String::as_str).collect::<Vec<_>>(),
+            &mut problems,
+        );
     }
     for checked in good {
         catalog.render_hashes.insert(
@@ -402,11 +408,6 @@ fn sort(problems: &mut [Problem]) {
     problems.sort_by(|a, b| {
         (&a.path, a.line, a.column, a.severity).cmp(&(&b.path, b.line, b.column, b.severity))
     });
-}
-
-/// A syntax fault of a partial is one finding, whoever includes it; an undeclared variable is one for each prompt.
-fn shared_message(problem: &Problem) -> Option<String> {
-    (problem.code != "template-syntax").then(|| problem.message.clone())
 }
 
 /// Links, submodules and paths that could lead out of the library are problems and never followed. Where nothing is

@@ -54,7 +54,48 @@ pub fn run(prompt: &Prompt, file: &PromptFile, catalog: &Catalog) -> Vec<Problem
             }
         }
     }
+    problems.extend(unaided(prompt, file, catalog));
     problems
+}
+
+/// Renders a prompt as somebody calls it who gives no more than they must: what fails then would fail at serve.
+/// With examples, required arguments have been tried; without, a stand-in is given for them.
+fn unaided(prompt: &Prompt, file: &PromptFile, catalog: &Catalog) -> Option<Problem> {
+    let required: Vec<_> = prompt
+        .arguments
+        .iter()
+        .filter(|a| a.required && a.default.is_none())
+        .collect();
+    if !required.is_empty() && !prompt.examples.is_empty() {
+        return None;
+    }
+    let given = required.iter().map(|argument| {
+        let listed = argument.values.list.first().map(String::as_str);
+        (&*argument.name, listed.unwrap_or("example"))
+    });
+    let bound = BoundArguments::bind(&prompt.arguments, given, &catalog.limits).ok()?;
+    // a resource that such values do not find is no fault of the template
+    let mut resources = catalog.resolve(prompt, &bound).ok()?;
+    "example".clone_into(&mut resources.nonce);
+    let error = render(prompt, &bound, &resources, &catalog.limits).err()?;
+    let (when, hint) = if required.is_empty() {
+        (
+            "when no argument is given",
+            "give the argument a default, or ask for it first: {% if name %}",
+        )
+    } else {
+        (
+            "with stand-ins for its required arguments",
+            "add an example with values that work",
+        )
+    };
+    Some(file.source.problem(
+        Severity::Error,
+        "render-fails",
+        file.body.start..file.body.start,
+        format!("the prompt cannot be rendered {when}: {error}"),
+        Some(hint.into()),
+    ))
 }
 
 fn outcome<'a>(

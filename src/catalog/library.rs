@@ -44,9 +44,15 @@ pub struct Library {
 }
 
 #[derive(Deserialize)]
+struct FormatOnly {
+    format: Option<Spanned<i64>>,
+}
+
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LibraryFile {
-    format: Option<Spanned<i64>>,
+    #[serde(rename = "format")]
+    _format: Option<i64>,
     title: Option<String>,
     instructions: Option<String>,
     #[serde(default)]
@@ -64,14 +70,10 @@ struct FamilyEntry {
 
 /// Reads `cuebook.toml`.
 pub fn library(source: &Source, problems: &mut Vec<Problem>) -> Library {
-    let file: LibraryFile = match toml::from_str(&source.text) {
-        Ok(file) => file,
-        Err(error) => {
-            problems.push(toml_problem(source, &error));
-            return Library::default();
-        }
-    };
-    if let Some(format) = &file.format
+    // a newer format may say more than is known here: that comes first
+    if let Ok(FormatOnly {
+        format: Some(format),
+    }) = toml::from_str(&source.text)
         && *format.get_ref() != FORMAT
     {
         problems.push(source.problem(
@@ -84,7 +86,15 @@ pub fn library(source: &Source, problems: &mut Vec<Problem>) -> Library {
             ),
             Some("update cuebook, or write format = 1".into()),
         ));
+        return Library::default();
     }
+    let file: LibraryFile = match toml::from_str(&source.text) {
+        Ok(file) => file,
+        Err(error) => {
+            problems.push(toml_problem(source, &error));
+            return Library::default();
+        }
+    };
     let mut families: Vec<ResourceFamily> = Vec::new();
     for entry in file.resource {
         let template = entry.template.get_ref();
@@ -175,28 +185,33 @@ pub fn labels(source: &Source, problems: &mut Vec<Problem>) -> Labels {
     out
 }
 
+/// Labels that name no prompt and get a suggestion; the rest are only named.
+const SUGGESTIONS: usize = 20;
+
 /// Labels must name prompts that exist.
-pub fn check_labels<'a>(
-    source: &Source,
-    labels: &Labels,
-    names: &(impl Iterator<Item = &'a str> + Clone),
-    problems: &mut Vec<Problem>,
-) {
+pub fn check_labels(source: &Source, labels: &Labels, names: &[&str], problems: &mut Vec<Problem>) {
+    let known: std::collections::HashSet<&str> = names.iter().copied().collect();
+    let mut missing = 0;
     for (label, entries) in labels {
         for (prompt, (_, span)) in entries {
-            if !names.clone().any(|name| name == prompt) {
-                let hint = nearest(prompt, names.clone()).map_or_else(
-                    || "remove the line".to_owned(),
-                    |near| format!("did you mean `{near}`?"),
-                );
-                problems.push(source.problem(
-                    Severity::Error,
-                    "label-prompt",
-                    span.clone(),
-                    format!("label `{label}` names the prompt `{prompt}`, which does not exist"),
-                    Some(hint),
-                ));
+            if known.contains(prompt.as_str()) {
+                continue;
             }
+            missing += 1;
+            let near = (missing <= SUGGESTIONS)
+                .then(|| nearest(prompt, names.iter().copied()))
+                .flatten();
+            let hint = near.map_or_else(
+                || "remove the line".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            problems.push(source.problem(
+                Severity::Error,
+                "label-prompt",
+                span.clone(),
+                format!("label `{label}` names the prompt `{prompt}`, which does not exist"),
+                Some(hint),
+            ));
         }
     }
 }
@@ -261,7 +276,7 @@ mod tests {
         );
         let mut problems = Vec::new();
         let labels = labels(&source, &mut problems);
-        check_labels(&source, &labels, &["a"].into_iter(), &mut problems);
+        check_labels(&source, &labels, &["a"], &mut problems);
         let mut codes: Vec<_> = problems.iter().map(|p| (p.line, p.code)).collect();
         codes.sort_unstable();
         assert_eq!(

@@ -54,8 +54,8 @@ impl Revision {
 pub enum Lookup {
     /// It is there.
     Found(Arc<Resource>),
-    /// It is not; up to three URIs near it.
-    Missing(Vec<String>),
+    /// It is not; [`Catalog::near`] finds what is near it.
+    Missing,
     /// The text is not a URI this library can have, with the reason.
     Invalid(String),
 }
@@ -292,13 +292,30 @@ impl Catalog {
             .and_then(|i| self.resources.get(*i as usize))
         {
             Some(resource) => Lookup::Found(resource.clone()),
-            None => Lookup::Missing(
-                nearest_all(&key, self.resources.iter().map(|r| &*r.uri), 3)
-                    .into_iter()
-                    .map(Into::into)
-                    .collect(),
-            ),
+            None => Lookup::Missing,
         }
+    }
+
+    /// Up to three URIs of the same scheme near one that is not there; for whoever writes the error, and nobody else.
+    pub fn near(&self, uri: &str) -> Vec<String> {
+        let Ok(key) = uri::key(uri) else {
+            return Vec::new();
+        };
+        let Some((scheme, path)) = key.split_once("://") else {
+            return Vec::new();
+        };
+        let prefix = format!("{scheme}://");
+        let candidates: Vec<(String, &Arc<str>)> = self
+            .resources
+            .iter()
+            .filter(|r| r.uri.starts_with(&prefix))
+            .map(|r| (uri::decoded(&r.uri[prefix.len()..]), &r.uri))
+            .collect();
+        nearest_all(path, candidates.iter().map(|(path, _)| path.as_str()), 3)
+            .into_iter()
+            .filter_map(|near| candidates.iter().find(|(path, _)| path == near))
+            .map(|(_, uri)| uri.to_string())
+            .collect()
     }
 
     /// Declared families.
@@ -315,36 +332,27 @@ impl Catalog {
         let mut out = ResolvedResources::default();
         for (i, binding) in prompt.bindings.iter().enumerate() {
             let uri = render_uri(prompt, i, bound, &self.limits)?;
-            let lookup = if uri.is_empty() {
-                Lookup::Missing(Vec::new())
-            } else {
-                self.resource(&uri)
-            };
-            let resource = match lookup {
-                Lookup::Found(resource) => Some(resource),
-                Lookup::Missing(_) | Lookup::Invalid(_) if !binding.required => None,
+            let found = match self.resource(&uri) {
+                Lookup::Found(resource) if !uri.is_empty() => Some(resource),
+                _ if !binding.required => None,
                 _ if uri.is_empty() => {
                     return Err(ResolveError::EmptyUri {
                         binding: binding.name.to_string(),
                         arguments: prompt.empty_uri_arguments(i, bound),
                     });
                 }
-                Lookup::Missing(near) => {
+                _ => {
                     return Err(ResolveError::MissingResource {
                         binding: binding.name.to_string(),
-                        uri,
-                        near,
-                    });
-                }
-                Lookup::Invalid(_) => {
-                    return Err(ResolveError::MissingResource {
-                        binding: binding.name.to_string(),
+                        near: self.near(&uri),
                         uri: uri.chars().take(200).collect(),
-                        near: Vec::new(),
                     });
                 }
             };
-            out.entries.push(ResolvedResource { uri, resource });
+            out.entries.push(ResolvedResource {
+                uri,
+                resource: found,
+            });
         }
         Ok(out)
     }

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::prompt::closure::{self, Partials};
 use crate::prompt::parse::{self, PromptFile, hex};
 use crate::prompt::problem::{Problem, Severity, nearest};
+use crate::prompt::scan;
 use crate::prompt::{Embed, Prompt};
 
 use super::build::stem;
@@ -227,6 +228,9 @@ fn in_library(catalog: &Catalog, file: &PromptFile, problems: &mut Vec<Problem>)
             continue;
         }
         if is_template {
+            if let Some((message, hint)) = template_fault(&binding.uri) {
+                error("resource-uri", at.clone(), message, Some(hint));
+            }
             continue;
         }
         match catalog.resource(&binding.uri) {
@@ -258,8 +262,11 @@ fn in_library(catalog: &Catalog, file: &PromptFile, problems: &mut Vec<Problem>)
                     );
                 }
             }
-            Lookup::Missing(near) => {
-                let hint = near.first().map(|near| format!("did you mean `{near}`?"));
+            Lookup::Missing => {
+                let hint = catalog
+                    .near(&binding.uri)
+                    .first()
+                    .map(|near| format!("did you mean `{near}`?"));
                 error(
                     "missing-resource",
                     at.clone(),
@@ -313,4 +320,41 @@ fn in_library(catalog: &Catalog, file: &PromptFile, problems: &mut Vec<Problem>)
             Ok(_) => {}
         }
     }
+}
+
+/// What makes a URI template one that never finds anything.
+fn template_fault(uri: &str) -> Option<(String, String)> {
+    let constructs = scan::scan(uri);
+    // a value is no slash, so that a segment with one in it is none of those looked for
+    let mut literal = String::new();
+    let mut at = 0;
+    for construct in &constructs {
+        literal.push_str(&uri[at..construct.span.start]);
+        literal.push('\u{1}');
+        at = construct.span.end;
+    }
+    literal.push_str(&uri[at..]);
+    if literal.contains(['{', '}']) {
+        let shown = uri.replace('{', "{{ ").replace('}', " }}");
+        return Some((
+            format!("`{uri}` has single braces, which are literal text here"),
+            format!("write \"{shown}\""),
+        ));
+    }
+    let Some((scheme, path)) = literal.split_once("://") else {
+        let whole = literal.starts_with('\u{1}');
+        return (!whole).then(|| {
+            (
+                format!("`{uri}` is no resource URI"),
+                "like \"runbook://{{ service }}\"".to_owned(),
+            )
+        });
+    };
+    if !scheme.contains('\u{1}') && path.split('/').any(|s| matches!(s, "" | "." | "..")) {
+        return Some((
+            format!("`{uri}` finds nothing: its path has an empty, `.` or `..` segment"),
+            "name the path below resources/<scheme>/".to_owned(),
+        ));
+    }
+    None
 }

@@ -82,16 +82,26 @@ pub(super) fn read(
     }
     let mime_type = mime_type(inner);
     let sha256 = sha256_hex(&bytes);
-    let textual = is_textual(&mime_type) && !bytes.contains(&0);
-    let body = match String::from_utf8(bytes) {
-        Ok(text) if textual => ResourceBody::Text(text.into()),
-        Ok(text) => ResourceBody::Blob(text.into_bytes().into()),
-        Err(error) => ResourceBody::Blob(error.into_bytes().into()),
-    };
-    let mime_type = match &body {
-        // what an extension calls text and is none has no better name
-        ResourceBody::Blob(_) if is_textual(&mime_type) => "application/octet-stream".into(),
-        _ => mime_type,
+    let text = !is_binary(&mime_type) && !bytes.contains(&0);
+    let (body, mime_type) = match String::from_utf8(bytes) {
+        Ok(text_body) if text => {
+            // a text whose extension says nothing of it
+            let unknown = &*mime_type == "application/octet-stream";
+            let mime_type = if unknown {
+                "text/plain".into()
+            } else {
+                mime_type
+            };
+            (ResourceBody::Text(text_body.into()), mime_type)
+        }
+        Ok(other) => (
+            ResourceBody::Blob(other.into_bytes().into()),
+            blob_type(mime_type),
+        ),
+        Err(error) => (
+            ResourceBody::Blob(error.into_bytes().into()),
+            blob_type(mime_type),
+        ),
     };
     Some(ResourceFile {
         path: path.clone(),
@@ -114,7 +124,9 @@ fn mime_type(path: &str) -> Arc<str> {
         "md" | "markdown" => "text/markdown".into(),
         "yaml" | "yml" => "application/yaml".into(),
         "toml" => "application/toml".into(),
-        "ts" | "tsx" => "text/x-typescript".into(),
+        "ts" | "tsx" | "mts" | "cts" => "text/x-typescript".into(),
+        "java" => "text/x-java".into(),
+        "php" => "text/x-php".into(),
         other => mime_guess::from_ext(other)
             .first_raw()
             .unwrap_or("text/plain")
@@ -122,21 +134,33 @@ fn mime_type(path: &str) -> Arc<str> {
     }
 }
 
-fn is_textual(mime_type: &str) -> bool {
-    mime_type.starts_with("text/")
-        || mime_type.ends_with("+json")
-        || mime_type.ends_with("+xml")
-        || matches!(
-            mime_type,
-            "application/json"
-                | "application/yaml"
-                | "application/toml"
-                | "application/xml"
-                | "application/javascript"
-                | "application/sql"
-                | "application/x-sh"
-                | "application/x-sql"
-        )
+/// Types whose content is never shown as text, whatever its bytes are.
+fn is_binary(mime_type: &str) -> bool {
+    let kind = mime_type.split('/').next().unwrap_or_default();
+    (matches!(kind, "image" | "audio" | "video" | "font" | "model") && mime_type != "image/svg+xml")
+        || mime_type == "application/pdf"
+        || [
+            "zip",
+            "gzip",
+            "x-tar",
+            "x-7z",
+            "x-bzip",
+            "x-xz",
+            "wasm",
+            "vnd.ms-",
+            "officedocument",
+        ]
+        .iter()
+        .any(|part| mime_type.contains(part))
+}
+
+/// What an extension calls text and is none has no better name.
+fn blob_type(mime_type: Arc<str>) -> Arc<str> {
+    if mime_type.starts_with("text/") {
+        "application/octet-stream".into()
+    } else {
+        mime_type
+    }
 }
 
 /// The index over all resource files.

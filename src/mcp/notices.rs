@@ -86,7 +86,7 @@ pub fn due(
 pub fn content_hash(catalog: &Catalog, uri: &str) -> Option<Arc<str>> {
     match catalog.resource(uri) {
         Lookup::Found(resource) => Some(resource.sha256.clone()),
-        Lookup::Missing(_) | Lookup::Invalid(_) => None,
+        Lookup::Missing | Lookup::Invalid(_) => None,
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Prompt {
     pub sha256: Arc<str>,
     /// SHA-256 over everything that decides how it lists (name, folder, title, description, tags, arguments), hex.
     pub list_hash: Arc<str>,
-    /// SHA-256 over the file and every partial it includes, hex.
+    /// SHA-256 over everything of the file that decides how it renders, and every partial it includes, hex.
     pub closure_hash: Arc<str>,
     /// Partials it includes, directly or through others, by path.
     pub partials: Vec<Arc<Partial>>,
@@ -222,7 +222,9 @@ pub fn link(
         || closure.iter().any(|p| !p.sound)
         || problems.iter().filter(|p| p.is_error()).count() > before
     {
-        lint::file(file, problems);
+        if file.sound {
+            lint::file(file, problems);
+        }
         return None;
     }
     let uri_spans: Vec<_> = front
@@ -296,7 +298,53 @@ fn engine_problem(
     problem
 }
 
+/// The engine names the end of the file for a block that is never closed; the opener is what is looked for.
+fn unbalanced(source: &Source, at: usize, message: &str) -> Option<Problem> {
+    let is_end = message.contains("end of input") || message.contains("Unexpected end");
+    let is_tag = message.contains("Unknown tag");
+    if !is_end && !is_tag {
+        return None;
+    }
+    let text = source.text.as_str();
+    let mut open: Vec<Construct> = Vec::new();
+    for construct in scan::scan(text) {
+        let stray = is_tag && construct.span.contains(&at);
+        match scan::nesting(text, &construct) {
+            scan::Nesting::Opens => open.push(construct),
+            scan::Nesting::Closes if open.is_empty() && stray => {
+                let word = construct.tag_word(text).to_owned();
+                return Some(source.problem(
+                    Severity::Error,
+                    "template-syntax",
+                    construct.span,
+                    format!("`{word}` closes nothing: nothing is open here"),
+                    Some("remove it, or open what it should close before it".into()),
+                ));
+            }
+            scan::Nesting::Closes => {
+                open.pop();
+            }
+            scan::Nesting::Flat => {}
+        }
+    }
+    let opener = open.pop().filter(|_| is_end)?;
+    let word = opener.tag_word(text).to_owned();
+    let shown: String = text[opener.span.clone()].chars().take(60).collect();
+    Some(source.problem(
+        Severity::Error,
+        "template-syntax",
+        opener.span,
+        format!("`{shown}` is never closed"),
+        Some(format!(
+            "close it with {{% end{word} %}} before the end of its part"
+        )),
+    ))
+}
+
 fn syntax_problem(source: &Source, at: usize, message: &str) -> Problem {
+    if let Some(problem) = unbalanced(source, at, message) {
+        return problem;
+    }
     let hint = if let Some(name) = message
         .strip_prefix("Unknown filter `")
         .and_then(|m| m.strip_suffix('`'))
@@ -576,7 +624,7 @@ fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>, tera: Tera) -> Prompt 
         examples: front.examples.clone(),
         sha256: file.sha256.clone(),
         list_hash: list_hash(file),
-        closure_hash: closure_hash(&file.sha256, &partials),
+        closure_hash: closure_hash(file, &partials),
         parts: file.parts.clone(),
         text: file.source.text.as_str().into(),
         literal,
@@ -592,9 +640,23 @@ fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>, tera: Tera) -> Prompt 
     }
 }
 
-fn closure_hash(own: &str, partials: &[Arc<Partial>]) -> Arc<str> {
+fn closure_hash(file: &PromptFile, partials: &[Arc<Partial>]) -> Arc<str> {
     let mut hash = Sha256::new();
-    hash.update(own);
+    let mut field = |text: &str| {
+        hash.update(text.len().to_le_bytes());
+        hash.update(text);
+    };
+    field(&file.source.text[file.body.clone()]);
+    for argument in &file.front.arguments {
+        field(&argument.name);
+        field(argument.default.as_deref().unwrap_or_default());
+    }
+    for binding in &file.front.bindings {
+        field(&binding.name);
+        field(&binding.uri);
+        field(binding.embed.as_str());
+        field(if binding.required { "1" } else { "0" });
+    }
     for partial in partials {
         hash.update([0]);
         hash.update(partial.name.as_bytes());

@@ -179,7 +179,7 @@ fn expression(text: &str, construct: &Construct, body: &str, first: &str) -> Opt
     if body.starts_with(['.', '$']) {
         return Some("a Go template");
     }
-    if body.starts_with(['#', '/', '>', '^', '&']) {
+    if body.starts_with(['#', '/', '>', '^', '&', '!']) {
         return Some("a Handlebars or Mustache tag");
     }
     let second = construct.word(text, 1);

@@ -168,8 +168,16 @@ pub(super) fn executed(source: &Source, part: &Range<usize>, problems: &mut Vec<
     );
 }
 
+/// Longest path that is looked for, in characters.
+const MAX_PATH: usize = 256;
+
 /// Whether a text begins with what looks like a path: `src/main.rs`, `./x`, `~/x`.
 fn is_path(text: &str) -> bool {
+    let end = text
+        .char_indices()
+        .nth(MAX_PATH)
+        .map_or(text.len(), |(i, _)| i);
+    let text = &text[..end];
     let begins = text.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '/' | '~'));
     let word = || {
         text.split(|c: char| c.is_whitespace() || matches!(c, ')' | ',' | '`' | '"'))

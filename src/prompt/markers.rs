@@ -76,7 +76,8 @@ fn marker(source: &Source, line: &Range<usize>, problems: &mut Vec<Problem>) -> 
         return None;
     }
     let word = word.trim();
-    let start = line.start + text.find(word).unwrap_or_default();
+    let behind = text.find(':').map_or(0, |i| i + 1);
+    let start = line.start + behind + text[behind..].find(word).unwrap_or_default();
     let place = if word.is_empty() {
         line.clone()
     } else {

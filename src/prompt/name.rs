@@ -68,7 +68,7 @@ fn name_fault(text: &str) -> Option<&'static str> {
     if text.is_empty() {
         return Some("it is empty");
     }
-    if text.len() > MAX_NAME {
+    if text.is_ascii() && text.len() > MAX_NAME {
         return Some("it is longer than 40 characters");
     }
     if text.is_ascii() && !text.starts_with(|c: char| c.is_ascii_lowercase()) {

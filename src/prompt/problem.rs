@@ -136,10 +136,17 @@ pub fn nearest_all<'a>(
             if length > 120 {
                 return None;
             }
-            let distance = strsim::damerau_levenshtein(&text, &lower);
+            let most = (length / 3).max(1);
+            let difference = text.chars().count().abs_diff(lower.chars().count());
+            // the distance is at least the difference in length, which costs nothing to know
+            let distance = if difference <= most {
+                strsim::damerau_levenshtein(&text, &lower)
+            } else {
+                usize::MAX
+            };
             let contained = text.len() >= 3
                 && (lower.contains(&text) || (lower.len() >= 3 && text.contains(&lower)));
-            if distance <= (length / 3).max(1) && distance < length {
+            if distance <= most && distance < length {
                 Some((distance, candidate))
             } else if contained {
                 Some((length, candidate))

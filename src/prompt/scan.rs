@@ -260,7 +260,7 @@ fn token(rest: &str, first: char) -> Result<(TokenKind, usize), Fault> {
 /// Words of the expression language that are never variables.
 const WORDS: &[&str] = &[
     "and", "or", "not", "in", "is", "if", "elif", "else", "for", "true", "True", "false", "False",
-    "none", "None", "null", "loop", "self",
+    "none", "None", "null",
 ];
 
 /// The tokens of a construct that read a variable (its first name: `a` of `a.b`).

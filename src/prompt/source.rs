@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::problem::{Problem, Severity, one_line};
 
-/// Longest source line shown in a problem, in characters.
-const EXCERPT_CHARS: usize = 200;
+/// Longest source line shown in a problem, in characters; the report shows a window of it.
+const EXCERPT_CHARS: usize = 4000;
 
 /// A decoded file: no BOM, `\n` newlines, with the starts of its lines.
 #[derive(Debug, Clone)]
@@ -120,12 +120,12 @@ impl Source {
             width: width.max(1),
             message: one_line(message),
             hint,
-            excerpt: Some(
+            excerpt: (column as usize <= EXCERPT_CHARS).then(|| {
                 self.line(line as usize)
                     .chars()
                     .take(EXCERPT_CHARS)
-                    .collect(),
-            ),
+                    .collect()
+            }),
             fix: Vec::new(),
         }
     }

@@ -24,6 +24,7 @@ pub(super) fn check(file: &PromptFile, closure: &[Arc<Partial>], problems: &mut 
         declared: &declared,
         used: BTreeSet::new(),
         faults: BTreeMap::new(),
+        misuses: Vec::new(),
     };
     for part in &file.parts {
         let Part::Text { span, .. } = part else {
@@ -36,8 +37,12 @@ pub(super) fn check(file: &PromptFile, closure: &[Arc<Partial>], problems: &mut 
         reader.walk(&file.source, constructs, &mut Bound::default());
     }
     let Reader {
-        mut used, faults, ..
+        mut used,
+        faults,
+        misuses,
+        ..
     } = reader;
+    problems.extend(misuses);
     for (name, fault) in faults.iter().take(MAX_FINDINGS) {
         problems.push(fault_problem(name, fault, file, &declared));
     }
@@ -118,6 +123,7 @@ struct Reader<'a> {
     /// Arguments that are read.
     used: BTreeSet<&'a str>,
     faults: BTreeMap<&'a str, Fault<'a>>,
+    misuses: Vec<Problem>,
 }
 
 impl<'a> Reader<'a> {
@@ -211,6 +217,40 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// An argument is a text: it has no members, and a loop over it goes over its characters.
+    fn misuse(&mut self, source: &Source, construct: &Construct, token: &scan::Token, name: &str) {
+        if self.misuses.len() >= MAX_FINDINGS {
+            return;
+        }
+        let text = source.text.as_str();
+        let at = construct.tokens.iter().position(|t| t.span == token.span);
+        let Some(at) = at else { return };
+        let after = construct.word(text, at + 1);
+        let before = at.checked_sub(1).map_or("", |i| construct.word(text, i));
+        let (severity, code, message, hint) = if after == "." {
+            (
+                Severity::Error,
+                "argument-member",
+                format!(
+                    "`{name}` is a text and has no `{}`",
+                    construct.word(text, at + 2)
+                ),
+                format!("write {{{{ {name} }}}}"),
+            )
+        } else if construct.tag_word(text) == "for" && before == "in" && after.is_empty() {
+            (
+                Severity::Warning,
+                "iterates-text",
+                format!("`{name}` is a text: this loop goes over its characters"),
+                format!("split it: {{% for item in {name} | split(pat=\",\") %}}"),
+            )
+        } else {
+            return;
+        };
+        self.misuses
+            .push(source.problem(severity, code, token.span.clone(), message, Some(hint)));
+    }
+
     /// Looks at every variable that a construct reads.
     fn reads(&mut self, source: &'a Source, construct: &'a Construct, bound: &Bound<'a>) {
         let text = source.text.as_str();
@@ -225,6 +265,7 @@ impl<'a> Reader<'a> {
             }
             if let Some(declared) = self.declared.iter().find(|d| **d == name) {
                 self.used.insert(declared);
+                self.misuse(source, construct, token, name);
                 continue;
             }
             let sometimes = bound.sometimes.contains(name);

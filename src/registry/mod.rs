@@ -584,9 +584,7 @@ fn changed_folders(old: &Catalog, new: &Catalog, bodies: bool) -> BTreeSet<Arc<s
             }
             Some(before) => {
                 let lists = before.list_hash == prompt.list_hash;
-                let renders = !bodies
-                    || (old.render_hash(before) == new.render_hash(prompt)
-                        && before.sha256 == prompt.sha256);
+                let renders = !bodies || old.render_hash(before) == new.render_hash(prompt);
                 if !(lists && renders) {
                     note(prompt);
                     note(before);

@@ -54,7 +54,10 @@ fn found(call: &Call<'_>, uri: &str) -> Result<Arc<crate::prompt::Resource>, Fai
     }
     match call.snapshot.catalog.resource(uri) {
         Lookup::Found(resource) => Ok(resource),
-        Lookup::Missing(near) => Err(RpcError::resource_not_found(uri, &near, revision).into()),
+        Lookup::Missing => {
+            let near = call.snapshot.catalog.near(uri);
+            Err(RpcError::resource_not_found(uri, &near, revision).into())
+        }
         Lookup::Invalid(why) => Err(RpcError::invalid_params(format!("`uri`: {why}")).into()),
     }
 }
