@@ -7,6 +7,7 @@ mod files;
 mod frozen;
 mod markers;
 mod names;
+mod regressions;
 mod templates;
 
 use cuebook::catalog::build::{Built, build_and_run};
