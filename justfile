@@ -28,9 +28,10 @@ docs:
 bench *args:
     cargo bench {{args}}
 
-# A minute of fuzzing for each target.
+# A minute of fuzzing for each target; needs a nightly toolchain, and installs cargo-fuzz.
 fuzz seconds="60":
-    cd fuzz && for target in $(cargo +nightly fuzz list); do cargo +nightly fuzz run "$target" -- -max_total_time={{seconds}}; done
+    cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked
+    cd fuzz && for target in $(cargo +nightly fuzz list); do cargo +nightly fuzz run "$target" -- -max_total_time={{seconds}} || exit 1; done
 
 # Real MCP clients against a real server: all, or the ones named.
 clients *names:
