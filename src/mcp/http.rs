@@ -23,11 +23,14 @@ use super::session::Session;
 use super::stream::{self, Slot};
 use super::{Answer, Caller, Service, batch, handle, meta};
 use crate::http::{RequestId, json_error};
+use crate::prompt::PromptName;
 
 /// Time in which a body must arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes past the limit that are read over before the connection is closed.
 const READ_OVER: usize = 16 * 1024 * 1024;
+/// How deep folders are read.
+const MAX_DEPTH: usize = 32;
 
 /// What the endpoint's handlers share.
 #[derive(Debug, Clone)]
@@ -54,12 +57,26 @@ pub async fn folder(
         return exchange(endpoint, None, request).await;
     }
     let snapshot = endpoint.service.registry.snapshot();
-    if !snapshot.catalog.has_folder(folder) {
+    let known = snapshot.catalog.has_folder(folder)
+        || (is_folder_name(folder) && has_session(&endpoint.service, request.headers()));
+    if !known {
         let shown: String = folder.chars().take(80).collect();
         let error = json_error(&format!("the library has no folder `{shown}`"));
         return (StatusCode::NOT_FOUND, error).into_response();
     }
     exchange(endpoint, Some(folder.into()), request).await
+}
+
+/// Whether a folder of the library could have this name.
+fn is_folder_name(folder: &str) -> bool {
+    let parts = folder.split('/');
+    parts.clone().count() <= MAX_DEPTH && parts.into_iter().all(|p| PromptName::parse(p).is_ok())
+}
+
+/// Whether a request belongs to a session. A folder whose last prompt is gone is empty to it: a 404
+/// would say that the session is over.
+fn has_session(service: &Service, headers: &HeaderMap) -> bool {
+    session_id(headers).is_some_and(|id| service.sessions.resume(&id).is_some())
 }
 
 async fn exchange(endpoint: Endpoint, folder: Option<Arc<str>>, request: HttpRequest) -> Response {
