@@ -108,8 +108,8 @@ impl Exchange {
     async fn post(self, body: Body) -> Response {
         let modern = version(&self.headers).is_some_and(|v| !v.is_legacy());
         if !is_json(&self.headers) {
-            let error = RpcError::invalid_request("Content-Type must be application/json");
-            return rejected(&error.with_status(415), None, modern);
+            let error = RpcError::refused(415, "the Content-Type header must be application/json");
+            return rejected(&error, None, modern);
         }
         let limit = self.endpoint.service.settings.message_bytes;
         let bytes = match read(body, limit).await {
@@ -119,7 +119,7 @@ impl Exchange {
         match Incoming::parse(&bytes) {
             Incoming::One(Ok(Message::Request(request))) => self.request(&request).await,
             Incoming::One(Ok(Message::Response)) if modern => rejected(
-                &RpcError::invalid_request("responses are not accepted"),
+                &RpcError::refused(400, "responses are not accepted in this revision"),
                 None,
                 true,
             ),
@@ -234,8 +234,10 @@ impl Exchange {
             Err(error) => return rejected(&error, None, false),
         };
         if !revision.has_batches() {
-            let error =
-                RpcError::invalid_request(format_args!("revision {revision} has no batches"));
+            let error = RpcError::refused(
+                400,
+                format!("revision {revision} has no batches; send one message at a time"),
+            );
             return rejected(&error, None, false);
         }
         let caller = Caller {
@@ -278,7 +280,10 @@ impl Exchange {
                 StatusCode::NO_CONTENT.into_response()
             }
             Ok((_, _, None)) => rejected(
-                &RpcError::invalid_request("the Mcp-Session-Id header is missing"),
+                &RpcError::refused(
+                    400,
+                    "the Mcp-Session-Id header is missing; it says which session to end",
+                ),
                 None,
                 false,
             ),
@@ -295,7 +300,10 @@ fn is_modern(headers: &HeaderMap, request: &Request<'_>) -> bool {
 }
 
 fn no_session() -> RpcError {
-    RpcError::invalid_request("there is no such session; initialize again").with_status(404)
+    RpcError::refused(
+        404,
+        "there is no such session, or it has ended; initialize again",
+    )
 }
 
 /// Reads a body. One that is too long is read over, within reason: a client that is still sending
@@ -307,7 +315,7 @@ async fn read(mut body: Body, limit: usize) -> Result<Bytes, RpcError> {
         let mut length = 0usize;
         while let Some(frame) = body.frame().await {
             let frame =
-                frame.map_err(|_| RpcError::invalid_request("the body did not arrive whole"))?;
+                frame.map_err(|_| RpcError::refused(400, "the body did not arrive whole"))?;
             let Ok(data) = frame.into_data() else {
                 continue;
             };
@@ -336,9 +344,7 @@ async fn read(mut body: Body, limit: usize) -> Result<Bytes, RpcError> {
     };
     tokio::time::timeout(BODY_TIMEOUT, read)
         .await
-        .unwrap_or_else(|_| {
-            Err(RpcError::invalid_request("the body did not arrive in time").with_status(408))
-        })
+        .unwrap_or_else(|_| Err(RpcError::refused(408, "the body did not arrive in time")))
 }
 
 fn json(status: StatusCode, body: Vec<u8>) -> Response {
