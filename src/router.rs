@@ -132,8 +132,8 @@ fn messages(now: &Status) -> Vec<String> {
     let mut messages = Vec::new();
     if let Some(error) = &now.read_error {
         messages.push(format!(
-            "the library could not be read ({error}); what was read before is served until it can be, \
-             and the server's log says more"
+            "the last reading of the library failed, so what was read before is served: {error}; \
+             it is tried again by itself, and the server's log says more"
         ));
     }
     if let (Some(tip), Some(served)) = (&now.tip, &now.served)
