@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::http::{Allowed, json_error, layers};
 use crate::mcp;
-use crate::registry::Registry;
+use crate::registry::{Registry, Status};
 
 /// What the handlers share.
 #[derive(Debug, Clone)]
@@ -79,33 +79,39 @@ async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Something is served, and whether it is the tip.
+/// Something is served, and whether it is all that it should be.
 async fn readyz(State(state): State<AppState>) -> Response {
     #[derive(Serialize)]
     struct Ready<'a> {
         status: &'static str,
         served: Option<&'a str>,
         tip: Option<&'a str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        messages: Vec<String>,
+        partial: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        read_error: Option<&'a str>,
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         problems: &'a [String],
         problem_count: usize,
     }
     let snapshot = state.registry.snapshot();
     let now = &snapshot.status;
-    let (code, status) = if now.tip == now.served {
-        (StatusCode::OK, "ready")
-    } else if now.served.is_some() {
-        (
-            StatusCode::OK,
-            "behind: the tip has problems and an earlier commit is served",
-        )
-    } else {
+    let messages = messages(now);
+    let (code, status) = if now.tip.is_some() && now.served.is_none() {
         (StatusCode::SERVICE_UNAVAILABLE, "nothing is served")
+    } else if messages.is_empty() {
+        (StatusCode::OK, "ready")
+    } else {
+        (StatusCode::OK, "degraded")
     };
     let ready = Ready {
         status,
         served: now.served.as_deref(),
         tip: now.tip.as_deref(),
+        messages,
+        partial: now.partial,
+        read_error: now.read_error.as_deref(),
         problems: &now.tip_problems,
         problem_count: now.tip_problem_count,
     };
@@ -119,6 +125,33 @@ async fn readyz(State(state): State<AppState>) -> Response {
         body,
     )
         .into_response()
+}
+
+/// What is not as it should be, and what to do about it; nothing when all is well.
+fn messages(now: &Status) -> Vec<String> {
+    let mut messages = Vec::new();
+    if let Some(error) = &now.read_error {
+        messages.push(format!(
+            "the last reading of the library failed, so what was read before is served: {error}; \
+             it is tried again by itself, and the server's log says more"
+        ));
+    }
+    if let (Some(tip), Some(served)) = (&now.tip, &now.served)
+        && tip != served
+    {
+        messages.push(format!(
+            "the tip of main, {tip}, does not pass the check, so the earlier commit {served} is served; \
+             mend what `problems` lists and push again"
+        ));
+    }
+    if now.partial {
+        messages.push(
+            "no revision of the library passes the check, so only its good prompts are served; \
+             mend what `problems` lists"
+                .to_owned(),
+        );
+    }
+    messages
 }
 
 async fn not_found(uri: Uri) -> Response {

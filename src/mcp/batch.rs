@@ -19,13 +19,14 @@ pub(super) async fn answer(
             Ok(Message::Notification(_) | Message::Response) => continue,
             Err(Rejected { id, error }) => error.to_response(id, false),
             Ok(Message::Request(request)) if request.method == "initialize" => {
-                RpcError::invalid_request("`initialize` cannot be part of a batch")
+                RpcError::refused(400, "`initialize` cannot be part of a batch")
                     .to_response(Some(request.id), false)
             }
-            Ok(Message::Request(request)) if out.len() > MAX_BATCH_ANSWER => {
-                RpcError::invalid_request("the answers to this batch are too long")
-                    .to_response(Some(request.id), false)
-            }
+            Ok(Message::Request(request)) if out.len() > MAX_BATCH_ANSWER => RpcError::refused(
+                400,
+                "the answers to this batch are too long; send fewer messages at once",
+            )
+            .to_response(Some(request.id), false),
             Ok(Message::Request(request)) => handle(service, caller, &request)
                 .await
                 .into_bytes(request.id, false),

@@ -59,13 +59,6 @@ impl RpcError {
         }
     }
 
-    /// The same under another HTTP status.
-    #[must_use]
-    pub fn with_status(mut self, status: u16) -> Self {
-        self.status = status;
-        self
-    }
-
     fn with_data(mut self, data: &impl Serialize) -> Self {
         self.data = serde_json::to_string(data).ok();
         self
@@ -87,6 +80,11 @@ impl RpcError {
             400,
             format!("the message is not a JSON-RPC 2.0 request: {detail}"),
         )
+    }
+
+    /// A message that is well-formed, and that is not taken where or as it came; the sentence says why.
+    pub fn refused(status: u16, why: impl Into<String>) -> Self {
+        Self::new(code::INVALID_REQUEST, status, why)
     }
 
     /// The message is longer than is read.

@@ -23,11 +23,14 @@ use super::session::Session;
 use super::stream::{self, Slot};
 use super::{Answer, Caller, Service, batch, handle, meta};
 use crate::http::{RequestId, json_error};
+use crate::prompt::PromptName;
 
 /// Time in which a body must arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes past the limit that are read over before the connection is closed.
 const READ_OVER: usize = 16 * 1024 * 1024;
+/// How deep folders are read.
+const MAX_DEPTH: usize = 32;
 
 /// What the endpoint's handlers share.
 #[derive(Debug, Clone)]
@@ -54,12 +57,26 @@ pub async fn folder(
         return exchange(endpoint, None, request).await;
     }
     let snapshot = endpoint.service.registry.snapshot();
-    if !snapshot.catalog.has_folder(folder) {
+    let known = snapshot.catalog.has_folder(folder)
+        || (is_folder_name(folder) && has_session(&endpoint.service, request.headers()));
+    if !known {
         let shown: String = folder.chars().take(80).collect();
         let error = json_error(&format!("the library has no folder `{shown}`"));
         return (StatusCode::NOT_FOUND, error).into_response();
     }
     exchange(endpoint, Some(folder.into()), request).await
+}
+
+/// Whether a folder of the library could have this name.
+fn is_folder_name(folder: &str) -> bool {
+    let parts = folder.split('/');
+    parts.clone().count() <= MAX_DEPTH && parts.into_iter().all(|p| PromptName::parse(p).is_ok())
+}
+
+/// Whether a request belongs to a session. A folder whose last prompt is gone is empty to it: a 404
+/// would say that the session is over.
+fn has_session(service: &Service, headers: &HeaderMap) -> bool {
+    session_id(headers).is_some_and(|id| service.sessions.resume(&id).is_some())
 }
 
 async fn exchange(endpoint: Endpoint, folder: Option<Arc<str>>, request: HttpRequest) -> Response {
@@ -91,8 +108,8 @@ impl Exchange {
     async fn post(self, body: Body) -> Response {
         let modern = version(&self.headers).is_some_and(|v| !v.is_legacy());
         if !is_json(&self.headers) {
-            let error = RpcError::invalid_request("Content-Type must be application/json");
-            return rejected(&error.with_status(415), None, modern);
+            let error = RpcError::refused(415, "the Content-Type header must be application/json");
+            return rejected(&error, None, modern);
         }
         let limit = self.endpoint.service.settings.message_bytes;
         let bytes = match read(body, limit).await {
@@ -102,7 +119,7 @@ impl Exchange {
         match Incoming::parse(&bytes) {
             Incoming::One(Ok(Message::Request(request))) => self.request(&request).await,
             Incoming::One(Ok(Message::Response)) if modern => rejected(
-                &RpcError::invalid_request("responses are not accepted"),
+                &RpcError::refused(400, "responses are not accepted in this revision"),
                 None,
                 true,
             ),
@@ -217,8 +234,10 @@ impl Exchange {
             Err(error) => return rejected(&error, None, false),
         };
         if !revision.has_batches() {
-            let error =
-                RpcError::invalid_request(format_args!("revision {revision} has no batches"));
+            let error = RpcError::refused(
+                400,
+                format!("revision {revision} has no batches; send one message at a time"),
+            );
             return rejected(&error, None, false);
         }
         let caller = Caller {
@@ -261,7 +280,10 @@ impl Exchange {
                 StatusCode::NO_CONTENT.into_response()
             }
             Ok((_, _, None)) => rejected(
-                &RpcError::invalid_request("the Mcp-Session-Id header is missing"),
+                &RpcError::refused(
+                    400,
+                    "the Mcp-Session-Id header is missing; it says which session to end",
+                ),
                 None,
                 false,
             ),
@@ -278,7 +300,10 @@ fn is_modern(headers: &HeaderMap, request: &Request<'_>) -> bool {
 }
 
 fn no_session() -> RpcError {
-    RpcError::invalid_request("there is no such session; initialize again").with_status(404)
+    RpcError::refused(
+        404,
+        "there is no such session, or it has ended; initialize again",
+    )
 }
 
 /// Reads a body. One that is too long is read over, within reason: a client that is still sending
@@ -290,7 +315,7 @@ async fn read(mut body: Body, limit: usize) -> Result<Bytes, RpcError> {
         let mut length = 0usize;
         while let Some(frame) = body.frame().await {
             let frame =
-                frame.map_err(|_| RpcError::invalid_request("the body did not arrive whole"))?;
+                frame.map_err(|_| RpcError::refused(400, "the body did not arrive whole"))?;
             let Ok(data) = frame.into_data() else {
                 continue;
             };
@@ -319,9 +344,7 @@ async fn read(mut body: Body, limit: usize) -> Result<Bytes, RpcError> {
     };
     tokio::time::timeout(BODY_TIMEOUT, read)
         .await
-        .unwrap_or_else(|_| {
-            Err(RpcError::invalid_request("the body did not arrive in time").with_status(408))
-        })
+        .unwrap_or_else(|_| Err(RpcError::refused(408, "the body did not arrive in time")))
 }
 
 fn json(status: StatusCode, body: Vec<u8>) -> Response {

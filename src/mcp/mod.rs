@@ -149,7 +149,7 @@ impl Answer {
                 response: bytes, ..
             } => bytes,
             Self::Error(error) => error.to_response(Some(id), modern),
-            Self::Listen(_) => RpcError::invalid_request("a stream cannot be opened here")
+            Self::Listen(_) => RpcError::refused(400, "a stream cannot be opened here")
                 .to_response(Some(id), modern),
         }
     }

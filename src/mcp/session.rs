@@ -13,6 +13,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use lru::LruCache;
 use sha2::Sha256;
+use tokio_util::sync::CancellationToken;
 
 use super::clients::Client;
 use super::notices::Subscriptions;
@@ -82,6 +83,8 @@ pub struct State {
     pub subscriptions: Subscriptions,
     /// Its open streams, newest last; only that one carries notices.
     pub streams: Vec<u64>,
+    /// Ends its streams; none until it has one.
+    over: Option<CancellationToken>,
 }
 
 impl State {
@@ -92,7 +95,13 @@ impl State {
             told,
             subscriptions: Subscriptions::new(),
             streams: Vec::new(),
+            over: None,
         }
+    }
+
+    /// What a stream waits for, lest it outlive the session.
+    pub fn over(&mut self) -> CancellationToken {
+        self.over.get_or_insert_default().clone()
     }
 
     /// Counts as use: an id is good for [`IDLE`] from now.
@@ -198,7 +207,7 @@ impl Sessions {
         Some(Session { identity, state })
     }
 
-    /// Ends a session: its id is unknown from now on.
+    /// Ends a session: its id is unknown from now on, and its streams close.
     pub fn end(&self, session: &Session) {
         let nonce = session.identity.nonce;
         let mut kept = lock(&self.kept);
@@ -211,9 +220,14 @@ impl Sessions {
         {
             kept.ended.remove(&oldest);
         }
+        drop(kept);
+        let over = lock(&session.state).over.take();
+        if let Some(over) = over {
+            over.cancel();
+        }
     }
 
-    /// Whether a session was ended: its streams close.
+    /// Whether a session was ended.
     pub fn is_ended(&self, session: &Session) -> bool {
         lock(&self.kept).ended.contains(&session.identity.nonce)
     }

@@ -184,7 +184,10 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             .clone()
             .filter(|session| session.identity.revision.has_batches())
         else {
-            let error = RpcError::invalid_request("batches belong to revision 2025-03-26 alone");
+            let error = RpcError::refused(
+                400,
+                "batches belong to revision 2025-03-26 alone; send one message at a time",
+            );
             let response = error.to_response(None, self.is_modern());
             return self.write(&response).await;
         };

@@ -79,6 +79,8 @@ struct Open {
     folder: Option<Arc<str>>,
     changes: watch::Receiver<u64>,
     shutdown: CancellationToken,
+    /// The end of the session, where there is one.
+    over: CancellationToken,
     ready: VecDeque<Bytes>,
     keep_alive: Duration,
     /// When something was last sent.
@@ -141,6 +143,10 @@ impl Open {
         shutdown: CancellationToken,
         first: Bytes,
     ) -> Self {
+        let over = match &listener {
+            Listener::Session(session) => lock(&session.state).over(),
+            Listener::Anonymous { .. } | Listener::Subscription { .. } => CancellationToken::new(),
+        };
         // Spread over a quarter, so that ten thousand streams do not beat as one.
         let step = slot.service.settings.keep_alive.max(SHORTEST) / 256;
         let keep_alive = step * (224 + u32::try_from(slot.number % 64).unwrap_or(0));
@@ -150,6 +156,7 @@ impl Open {
             folder,
             changes,
             shutdown,
+            over,
             ready: VecDeque::from([first]),
             keep_alive,
             sent: Instant::now(),
@@ -248,6 +255,7 @@ fn run(open: Open) -> impl Stream<Item = Bytes> + Send + use<> {
             let Open {
                 changes,
                 shutdown,
+                over,
                 keep_alive,
                 sent,
                 ..
@@ -258,6 +266,7 @@ fn run(open: Open) -> impl Stream<Item = Bytes> + Send + use<> {
                     open.finish();
                     continue;
                 }
+                () = over.cancelled() => return None,
                 changed = changes.changed() => {
                     if changed.is_err() {
                         open.finish();

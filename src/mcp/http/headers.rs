@@ -39,10 +39,13 @@ impl Version<'_> {
                 .iter()
                 .map(|revision| revision.as_str())
                 .collect();
-            RpcError::invalid_request(format_args!(
-                "MCP-Protocol-Version `{shown}` is not one of {}",
-                known.join(", ")
-            ))
+            RpcError::refused(
+                400,
+                format!(
+                    "the MCP-Protocol-Version header is `{shown}`, which is not one of {}",
+                    known.join(", ")
+                ),
+            )
         })
     }
 }

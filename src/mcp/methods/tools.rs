@@ -286,7 +286,13 @@ impl<'a> From<&'a Prompt> for Entry<'a> {
     }
 }
 
-fn entries(call: &Call<'_>, prompts: &[&Arc<Prompt>], total: usize) -> Result<Answer, Failure> {
+/// `others` says how to get at those of `total` that are not among the prompts.
+fn entries(
+    call: &Call<'_>,
+    prompts: &[&Arc<Prompt>],
+    total: usize,
+    others: &str,
+) -> Result<Answer, Failure> {
     #[derive(Serialize)]
     struct Listed<'a> {
         prompts: Vec<Entry<'a>>,
@@ -321,10 +327,7 @@ fn entries(call: &Call<'_>, prompts: &[&Arc<Prompt>], total: usize) -> Result<An
     }
     if entries.len() < total {
         let shown = entries.len();
-        let _ = writeln!(
-            lines,
-            "{shown} of {total} shown; search_prompts finds the others"
-        );
+        let _ = writeln!(lines, "{shown} of {total} shown; {others}");
     } else if entries.is_empty() {
         lines.push_str("no prompt fits\n");
     }
@@ -374,7 +377,12 @@ fn list_prompts(call: &Call<'_>) -> Result<Answer, Failure> {
                 .is_none_or(|tag| prompt.tags.iter().any(|has| has == tag))
         })
         .collect();
-    entries(call, &found[..found.len().min(LISTED)], found.len())
+    entries(
+        call,
+        &found[..found.len().min(LISTED)],
+        found.len(),
+        "search_prompts finds the others",
+    )
 }
 
 fn search_prompts(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -393,8 +401,14 @@ fn search_prompts(call: &Call<'_>) -> Result<Answer, Failure> {
                 RpcError::invalid_params(format!("`limit` must be an integer from 1 to {LISTED}"))
             })?,
     };
-    let found = call.snapshot.catalog.search(&query, call.folder(), limit);
-    entries(call, &found, found.len())
+    let catalog = &call.snapshot.catalog;
+    let found = catalog.search(&query, call.folder(), usize::MAX);
+    let others = if limit < LISTED {
+        "more words or a higher limit find the others"
+    } else {
+        "more words find the others"
+    };
+    entries(call, &found[..found.len().min(limit)], found.len(), others)
 }
 
 /// Models send `""` for what they leave out.

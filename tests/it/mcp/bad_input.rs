@@ -119,6 +119,80 @@ async fn content_types() {
 }
 
 #[tokio::test]
+async fn what_is_wrong_around_a_good_message_is_said_in_its_own_words() {
+    let server = TestServer::start(&TestLibrary::small()).await;
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let batch = format!("[{ping}]");
+    let response = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    let version = |revision| ("MCP-Protocol-Version", revision);
+    let session = ("Mcp-Session-Id", "x");
+    for (verb, headers, body, status, says) in [
+        (
+            "POST",
+            vec![("Content-Type", "text/plain")],
+            ping,
+            415,
+            "the Content-Type header must be application/json",
+        ),
+        (
+            "POST",
+            vec![JSON, version("1999-01-01")],
+            ping,
+            400,
+            "the MCP-Protocol-Version header is `1999-01-01`, which is not one of 2024-11-05, ",
+        ),
+        (
+            "POST",
+            vec![JSON, version("2025-11-25")],
+            &batch,
+            400,
+            "revision 2025-11-25 has no batches; send one message at a time",
+        ),
+        (
+            "POST",
+            vec![JSON, version("2026-07-28")],
+            response,
+            400,
+            "responses are not accepted in this revision",
+        ),
+        (
+            "POST",
+            vec![JSON, session],
+            ping,
+            404,
+            "there is no such session, or it has ended; initialize again",
+        ),
+        (
+            "GET",
+            vec![session],
+            "",
+            404,
+            "there is no such session, or it has ended; initialize again",
+        ),
+        (
+            "DELETE",
+            vec![],
+            "",
+            400,
+            "the Mcp-Session-Id header is missing; it says which session to end",
+        ),
+    ] {
+        let reply = send(server.address, verb, "/mcp", &headers, body.as_bytes()).await;
+        let answer = reply.json();
+        assert_eq!(reply.status, status, "{answer}");
+        assert_eq!(answer["error"]["code"], -32600, "{answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with(says), "{message}");
+    }
+    let reply = send(server.address, "POST", "/mcp", &[JSON], b"{}").await;
+    let message = reply.json()["error"]["message"].to_string();
+    assert!(
+        message.contains("not a JSON-RPC 2.0 request: "),
+        "{message}"
+    );
+}
+
+#[tokio::test]
 async fn a_connection_goes_on_after_an_error() {
     let server = TestServer::start(&TestLibrary::small()).await;
     let mut connection = Connection::open(server.address).await;

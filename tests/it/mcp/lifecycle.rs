@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::http::send;
-use crate::support::library::TestLibrary;
+use crate::support::library::{TestLibrary, git};
 use crate::support::mcp::{Client, LEGACY, MODERN, request};
 use crate::support::server::TestServer;
 
@@ -380,6 +380,10 @@ async fn around_the_endpoint() {
         (ready.status, ready.json()["status"].as_str()),
         (200, Some("ready"))
     );
+    assert_eq!(ready.json()["partial"], false);
+    for absent in ["messages", "read_error", "problems"] {
+        assert!(ready.json().get(absent).is_none(), "{absent}");
+    }
     for path in [
         "/.well-known/oauth-protected-resource",
         "/.well-known/oauth-authorization-server/mcp",
@@ -419,6 +423,71 @@ async fn around_the_endpoint() {
         "{body}"
     );
     assert_eq!(body["problem_count"], 1);
+    assert_eq!(body["status"], "degraded");
+    let message = body["messages"][0].as_str().unwrap();
+    assert!(
+        message.contains(&*bad) && message.contains("push again"),
+        "{message}"
+    );
+    assert_eq!(body["messages"].as_array().unwrap().len(), 1);
+
+    library.remove("prompts/sre/broken.md");
+    library.publish(&[]);
+    server.refresh().await;
+    assert_eq!(get("/readyz").await.json()["status"], "ready");
+}
+
+#[tokio::test]
+async fn what_is_served_in_part_is_degraded() {
+    let library = TestLibrary::with(&[
+        ("prompts/good.md", "---\ndescription: Good\n---\nGood.\n"),
+        (
+            "prompts/bad.md",
+            "---\ndescription: Bad\n---\n{{ nothing }}\n",
+        ),
+    ]);
+    let of_main = TestServer::start(&library).await;
+    let of_files = TestServer::of_work_tree(&library).await;
+    for server in [&of_main, &of_files] {
+        let ready = send(server.address, "GET", "/readyz", &[], b"").await;
+        let body = ready.json();
+        assert_eq!((ready.status, &body["status"]), (200, &json!("degraded")));
+        assert_eq!(
+            (&body["partial"], &body["problem_count"]),
+            (&json!(true), &json!(1))
+        );
+        let message = body["messages"].to_string();
+        assert!(message.contains("only its good prompts"), "{message}");
+        assert_eq!(Client::modern(server).names().await, ["good"]);
+    }
+}
+
+#[tokio::test]
+async fn a_library_that_cannot_be_read_is_degraded_until_it_can() {
+    let library = TestLibrary::small();
+    let server = TestServer::start(&library).await;
+    let ready = async || {
+        let ready = send(server.address, "GET", "/readyz", &[], b"").await;
+        assert_eq!(ready.status, 200);
+        ready.json()
+    };
+    git(&library.bare(), &["update-ref", "-d", "refs/heads/main"]);
+    server.refresh().await;
+    let body = ready().await;
+    assert_eq!(body["status"], "degraded");
+    assert!(
+        body["read_error"]
+            .as_str()
+            .unwrap()
+            .contains("main is gone"),
+        "{body}"
+    );
+    let message = body["messages"][0].as_str().unwrap();
+    assert!(message.contains("main is gone"), "{message}");
+    assert_eq!(Client::modern(&server).names().await.len(), 7);
+    library.push();
+    server.refresh().await;
+    assert_eq!(ready().await["status"], "ready");
 }
 
 #[tokio::test]

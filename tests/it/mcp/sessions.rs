@@ -6,6 +6,7 @@ use crate::support::http::{Reply, send};
 use crate::support::library::TestLibrary;
 use crate::support::mcp::{Client, request};
 use crate::support::server::{TestServer, settings};
+use crate::support::soon;
 
 async fn ping(client: &Client) -> Reply {
     client.post(&request("ping", &json!({})), &[]).await
@@ -45,13 +46,21 @@ async fn a_session_survives_a_restart_and_is_owed_a_notice() {
 async fn delete_ends_one_session_and_its_stream() {
     let library = TestLibrary::small();
     let settings = cuebook::mcp::Settings {
-        keep_alive: std::time::Duration::from_millis(256),
+        // Nothing else wakes a stream in this test.
+        keep_alive: std::time::Duration::from_hours(1),
         ..settings()
     };
     let server = TestServer::with(&library, settings, None).await;
     let client = Client::legacy(&server, "2025-11-25").await;
     let other = Client::legacy(&server, "2025-11-25").await;
-    let mut events = client.listen(Value::Null).await;
+    let mut streams = Vec::new();
+    for _ in 0..2 {
+        let mut events = client.listen(Value::Null).await;
+        assert_eq!(events.block().await.unwrap(), ":");
+        streams.push(events);
+    }
+    let mut of_other = other.listen(Value::Null).await;
+    assert_eq!(of_other.block().await.unwrap(), ":");
     let session = client.session.clone().unwrap();
     let delete = async |headers: &[(&str, &str)]| {
         send(server.address, "DELETE", "/mcp", headers, b"")
@@ -63,7 +72,21 @@ async fn delete_ends_one_session_and_its_stream() {
     assert_eq!(delete(&[]).await, 400);
     assert_eq!(ping(&client).await.status, 404);
     assert_eq!(ping(&other).await.status, 200);
-    assert_eq!(events.message().await, None);
+    for mut events in streams {
+        assert_eq!(soon("the end", events.message()).await, None);
+    }
+    soon("the places to be given back", async {
+        while server.service.open_streams() != 1 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    library.publish(&[("prompts/one.md", "---\ndescription: One\n---\nOne.\n")]);
+    server.refresh().await;
+    assert_eq!(
+        of_other.notice().await,
+        "notifications/prompts/list_changed"
+    );
 }
 
 #[tokio::test]

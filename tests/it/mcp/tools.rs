@@ -118,6 +118,69 @@ async fn listing_searching_and_getting() {
 }
 
 #[tokio::test]
+async fn a_search_says_how_many_there_are() {
+    let files: Vec<(String, String)> = (0..230)
+        .map(|n| {
+            let text = format!("---\ndescription: Number {n}\n---\nText {n}.\n");
+            (format!("prompts/many/p{n}.md"), text)
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (&**p, &**t)).collect();
+    let server = TestServer::start(&TestLibrary::with(&files)).await;
+    let client = Client::modern(&server);
+    let more = Some("more words or a higher limit find the others");
+    for (name, arguments, shown, total, others) in [
+        (
+            "search_prompts",
+            json!({ "query": "number" }),
+            10,
+            230,
+            more,
+        ),
+        (
+            "search_prompts",
+            json!({ "query": "number", "limit": 3 }),
+            3,
+            230,
+            more,
+        ),
+        (
+            "search_prompts",
+            json!({ "query": "number", "limit": 200 }),
+            200,
+            230,
+            Some("more words find the others"),
+        ),
+        (
+            "search_prompts",
+            json!({ "query": "number 229" }),
+            1,
+            1,
+            None,
+        ),
+        ("search_prompts", json!({ "query": "qqqq" }), 0, 0, None),
+        (
+            "list_prompts",
+            json!({}),
+            200,
+            230,
+            Some("search_prompts finds the others"),
+        ),
+    ] {
+        let found = tool(&client, name, arguments).await;
+        let content = &found["structuredContent"];
+        assert_eq!(content["total"], total, "{found}");
+        assert_eq!(content["prompts"].as_array().unwrap().len(), shown);
+        let text = found["content"][0]["text"].as_str().unwrap();
+        let last = text.lines().last().unwrap();
+        match others {
+            Some(others) => assert_eq!(last, format!("{shown} of {total} shown; {others}")),
+            None => assert!(!text.contains(" shown; "), "{text}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn errors_are_lines_that_a_model_can_act_on() {
     let server = TestServer::start(&TestLibrary::small()).await;
     for revision in ["2025-11-25", MODERN] {
