@@ -66,6 +66,10 @@ impl Tree for CommitTree {
     fn read(&self, entry: &Entry) -> io::Result<Vec<u8>> {
         self.blobs.read(entry.id).map_err(io::Error::other)
     }
+
+    fn size(&self, entry: &Entry) -> io::Result<u64> {
+        self.blobs.size(entry.id).map_err(io::Error::other)
+    }
 }
 
 /// The files of a work tree that can belong to a library, as they are on disk now.
@@ -161,22 +165,26 @@ impl WorkTree {
                 }
             }
         } else if metadata.is_file() {
-            let bytes = if metadata.len() > MAX_FILE_BYTES {
-                // too large for every limit: enough of it to be refused by its size
-                vec![0; usize::try_from(MAX_FILE_BYTES).unwrap_or(usize::MAX)]
-            } else {
-                match std::fs::read(path) {
-                    Ok(bytes) => bytes,
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                    Err(error) => {
-                        return Err(io::Error::new(
-                            error.kind(),
-                            format!("{}: {error}", path.display()),
-                        ));
-                    }
+            if metadata.len() > MAX_FILE_BYTES {
+                // too large for every limit: refused by its size, so that stands for what is in it
+                let stamp = format!("{} {:?}", metadata.len(), metadata.modified().ok());
+                entry.id = git::blob_id(stamp.as_bytes());
+                self.entries.push(entry);
+                return Ok(());
+            }
+            let bytes = match std::fs::read(path) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(error) => {
+                    return Err(io::Error::new(
+                        error.kind(),
+                        format!("{}: {error}", path.display()),
+                    ));
                 }
             };
             entry.id = git::blob_id(&bytes);
+            // what was read, also when the file grew meanwhile
+            entry.size = Some(bytes.len() as u64);
             self.contents.insert(name, bytes);
             self.entries.push(entry);
         }
