@@ -226,11 +226,48 @@ pub enum LibraryError {
     #[error("{} does not exist", .0.display())]
     Missing(PathBuf),
     /// Nothing of a library is in it.
-    #[error("{} is no library: it has no prompts/ folder and is no bare git repository (make one with `cuebook init {}`)", .0.display(), .0.display())]
+    #[error("{} is no library: it has no prompts/ folder and is no bare git repository ({})", .0.display(), advice(.0))]
     NotALibrary(PathBuf),
     /// The repository cannot be read.
     #[error(transparent)]
     Git(#[from] GitError),
+}
+
+/// What to do about a folder that is no library: to name the one it is a part of, its misnamed folder, or to make one.
+fn advice(path: &Path) -> String {
+    let absolute = path.canonicalize().unwrap_or_else(|_| path.into());
+    let mut part = absolute.as_path();
+    while let Some(above) = part.parent() {
+        let is_part = part.file_name().is_some_and(|name| {
+            PARTS.iter().any(|p| name == *p)
+                && (name == "prompts"
+                    || above.join(".git").exists()
+                    || above.join("prompts").is_dir())
+        });
+        if is_part {
+            // as the person wrote it, where that is shorter than the whole path
+            let depth = absolute.components().count() - above.components().count();
+            let written = path.ancestors().nth(depth);
+            let shown = match written {
+                Some(written) if !written.as_os_str().is_empty() && !path.ends_with("..") => {
+                    written
+                }
+                _ => above,
+            };
+            return format!("{} looks like the library; name that one", shown.display());
+        }
+        part = above;
+    }
+    let near = std::fs::read_dir(path)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .find(|name| matches!(name.to_lowercase().as_str(), "prompts" | "prompt"));
+    match near {
+        Some(near) => format!("it has {near}/: did you mean prompts/?"),
+        None => format!("make one with `cuebook init {}`", path.display()),
+    }
 }
 
 impl Library {

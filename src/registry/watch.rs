@@ -53,11 +53,10 @@ impl Registry {
             };
             // told once, however often it is tried again
             if error != failing {
-                match &error {
-                    Some(error) => {
-                        tracing::error!(%error, "the library could not be read; what was served goes on");
-                    }
-                    None => tracing::info!("the library can be read again"),
+                if let Some(error) = &error {
+                    tracing::error!(%error, "the library could not be read; what was served goes on");
+                } else {
+                    tracing::info!("the library can be read again");
                 }
                 failing = error;
             }
@@ -124,23 +123,20 @@ fn watcher_of(
     let bare = matches!(library, Library::Bare(_));
     let base = root.clone();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        let matters = match event {
-            Ok(event) => {
-                let replaced = comes_or_goes(event.kind)
-                    && event.paths.iter().any(|p| is_watched(&base, p, bare));
-                if replaced {
-                    rewatch.store(true, Ordering::SeqCst);
-                }
-                !event.kind.is_access()
-                    && (replaced
-                        || event.paths.is_empty()
-                        || event.paths.iter().any(|p| matters(&base, p, bare)))
-            }
-            // events were lost, maybe those of a folder: look
-            Err(_) => {
+        let matters = if let Ok(event) = event {
+            let replaced =
+                comes_or_goes(event.kind) && event.paths.iter().any(|p| is_watched(&base, p, bare));
+            if replaced {
                 rewatch.store(true, Ordering::SeqCst);
-                true
             }
+            !event.kind.is_access()
+                && (replaced
+                    || event.paths.is_empty()
+                    || event.paths.iter().any(|p| matters(&base, p, bare)))
+        } else {
+            // events were lost, maybe those of a folder: look
+            rewatch.store(true, Ordering::SeqCst);
+            true
         };
         if matters {
             // full means that a wake-up waits already
