@@ -16,7 +16,7 @@ use crate::git::{self, Repository};
 use crate::http::Allowed;
 use crate::http::{Limits as HttpLimits, serve};
 use crate::mcp;
-use crate::registry::source::Library;
+use crate::registry::source::{Library, PARTS};
 use crate::registry::{self, Registry};
 use crate::router::{AppState, router};
 use crate::starter::{self, Language};
@@ -160,6 +160,7 @@ fn open(
             })
         }
         Serve::DataDir { path, starter } => {
+            refuse_library(&path)?;
             std::fs::create_dir_all(&path)
                 .with_context(|| format!("cannot make the data directory {}", path.display()))?;
             let lock = lock(&path)?;
@@ -182,6 +183,28 @@ fn open(
             })
         }
     }
+}
+
+/// A library itself is no place for a data directory: its clone would get a second repository inside, and not be served.
+fn refuse_library(path: &Path) -> anyhow::Result<()> {
+    let has = |name: &str| path.join(name).exists();
+    if has("library.git") {
+        return Ok(());
+    }
+    let shown = path.display();
+    if has("HEAD") && has("objects") {
+        bail!(
+            "{shown} is a library itself (a bare repository), not a data directory; move it to DIR/library.git and serve \
+             it with --data-dir DIR, or choose another --data-dir"
+        );
+    }
+    if let Some(part) = std::iter::once(".git").chain(PARTS).find(|part| has(part)) {
+        bail!(
+            "{shown} is a library itself (it holds {part}), not a data directory; serve it with --watch {shown}, or choose \
+             another --data-dir"
+        );
+    }
+    Ok(())
 }
 
 /// One process for each data directory.

@@ -179,6 +179,10 @@ pub fn build(
             Place::Prompt => prompts.push(entry),
             Place::Partial => {
                 let kept = keep(old.map(|o| &o.partials), entry, |problems| {
+                    if let Some(problem) = too_large(tree, entry, limits)? {
+                        problems.push(problem);
+                        return Ok(None);
+                    }
                     let partial = parse::partial(&entry.path, &tree.read(entry)?, limits, problems);
                     if let Some(partial) = &partial {
                         closure::compile_partial(partial, problems);
@@ -190,6 +194,10 @@ pub fn build(
             }
             Place::Resource => {
                 let kept = keep(old.map(|o| &o.resources), entry, |problems| {
+                    if let Some(problem) = too_large(tree, entry, limits)? {
+                        problems.push(problem);
+                        return Ok(None);
+                    }
                     Ok(resources::read(
                         &entry.path,
                         tree.read(entry)?,
@@ -278,8 +286,16 @@ pub fn build(
                         && !reaches(&checked.prompt, &moved)
                 })
         });
-        kept_prompts.push(kept.cloned());
-        if kept.is_none() {
+        if kept.is_some() {
+            kept_prompts.push(kept.cloned());
+        } else if let Some(problem) = too_large(tree, entry, limits)? {
+            kept_prompts.push(Some(Kept {
+                id: entry.id,
+                value: None,
+                problems: vec![problem],
+            }));
+        } else {
+            kept_prompts.push(None);
             todo.push((*entry, tree.read(entry)?));
         }
     }
@@ -456,29 +472,47 @@ fn accepted(entry: &Entry, problems: &mut Vec<Problem>) -> bool {
     false
 }
 
+/// The problem of a file that is over its limit; found without reading it.
+fn too_large(tree: &dyn Tree, entry: &Entry, limits: &Limits) -> io::Result<Option<Problem>> {
+    let place = place(&entry.path);
+    let (limit, name) = match place {
+        Place::Resource => (limits.resource_file_bytes, "resource_file_bytes"),
+        Place::Values => (limits.values_file_bytes, "values_file_bytes"),
+        _ => (limits.prompt_file_bytes, "prompt_file_bytes"),
+    };
+    let size = tree.size(entry)?;
+    if size <= limit as u64 {
+        return Ok(None);
+    }
+    let done = if place == Place::Resource {
+        "served"
+    } else {
+        "read"
+    };
+    let hint = matches!(place, Place::Prompt | Place::Partial)
+        .then(|| "move parts of it into partials or resources".to_owned());
+    Ok(Some(Problem::whole(
+        Severity::Error,
+        "file-size",
+        &entry.path,
+        format!("the file is {size} bytes; at most {limit} are {done} ({name})"),
+        hint,
+    )))
+}
+
 fn text(
     tree: &dyn Tree,
     entry: &Entry,
     limits: &Limits,
     problems: &mut Vec<Problem>,
 ) -> io::Result<Option<Source>> {
-    let bytes = tree.read(entry)?;
-    if let Some(problem) = parse::lfs_pointer(&entry.path, &bytes) {
+    if let Some(problem) = too_large(tree, entry, limits)? {
         problems.push(problem);
         return Ok(None);
     }
-    if bytes.len() > limits.prompt_file_bytes {
-        problems.push(Problem::whole(
-            Severity::Error,
-            "file-size",
-            &entry.path,
-            format!(
-                "the file is {} bytes; at most {} are read (prompt_file_bytes)",
-                bytes.len(),
-                limits.prompt_file_bytes
-            ),
-            None,
-        ));
+    let bytes = tree.read(entry)?;
+    if let Some(problem) = parse::lfs_pointer(&entry.path, &bytes) {
+        problems.push(problem);
         return Ok(None);
     }
     Ok(Source::decode(&entry.path, &bytes)
@@ -492,23 +526,13 @@ fn values_file(
     limits: &Limits,
     problems: &mut Vec<Problem>,
 ) -> io::Result<Option<ValueIndex>> {
-    let bytes = tree.read(entry)?;
-    if let Some(problem) = parse::lfs_pointer(&entry.path, &bytes) {
+    if let Some(problem) = too_large(tree, entry, limits)? {
         problems.push(problem);
         return Ok(None);
     }
-    if bytes.len() > limits.values_file_bytes {
-        problems.push(Problem::whole(
-            Severity::Error,
-            "file-size",
-            &entry.path,
-            format!(
-                "the file is {} bytes; at most {} are read (values_file_bytes)",
-                bytes.len(),
-                limits.values_file_bytes
-            ),
-            None,
-        ));
+    let bytes = tree.read(entry)?;
+    if let Some(problem) = parse::lfs_pointer(&entry.path, &bytes) {
+        problems.push(problem);
         return Ok(None);
     }
     Ok(match Source::decode(&entry.path, &bytes) {

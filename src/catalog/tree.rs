@@ -40,6 +40,13 @@ pub trait Tree {
     fn entries(&self) -> io::Result<Vec<Entry>>;
     /// The bytes of an entry.
     fn read(&self, entry: &Entry) -> io::Result<Vec<u8>>;
+    /// The size of an entry, without reading it where that can be done.
+    fn size(&self, entry: &Entry) -> io::Result<u64> {
+        match entry.size {
+            Some(size) => Ok(size),
+            None => Ok(self.read(entry)?.len() as u64),
+        }
+    }
 }
 
 /// Files held in memory, for tests, the starter library and unsaved text.

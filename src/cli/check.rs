@@ -1,14 +1,16 @@
 //! `cuebook check`: the check of a publish, printed as compilers do.
 
+use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
-use crate::catalog::Revision;
 use crate::catalog::build::{Built, build_and_run};
+use crate::catalog::{Revision, Tree as _};
 use crate::prompt::Problem;
+use crate::prompt::problem::Severity;
 use crate::registry::source::{CommitTree, Library, WorkTree};
 use crate::registry::{Registry, Settings};
 
@@ -53,14 +55,12 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         };
         fixed = Some(super::fix::run(root, limits)?);
     }
-    let (built, served) = match (&args.revision, &library) {
+    let (built, names, served) = match (&args.revision, &library) {
         (None, Library::WorkTree { root, .. }) => {
             let tree =
                 WorkTree::open(root).with_context(|| format!("cannot read {}", root.display()))?;
-            (
-                build_and_run(&tree, Revision::WorkTree, limits, None)?,
-                None,
-            )
+            let built = build_and_run(&tree, Revision::WorkTree, limits, None)?;
+            (built, folders_of(root)?, None)
         }
         (revision, library) => {
             let repository = library
@@ -73,6 +73,11 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
                     .context("the repository has no commit on main yet")?,
             };
             let tree = CommitTree::open(repository, &commit)?;
+            let names = tree
+                .entries()?
+                .iter()
+                .filter_map(|entry| Some(entry.path.split_once('/')?.0.to_owned()))
+                .collect();
             let built = build_and_run(
                 &tree,
                 Revision::Commit(commit.as_str().into()),
@@ -84,9 +89,11 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
             } else {
                 None
             };
-            (built, served)
+            (built, names, served)
         }
     };
+    let mut built = built;
+    built.problems.splice(0..0, folder_names(&names));
     report::print(&built.problems, args.format, super::colour(), out)?;
     if args.format == Format::Text {
         if let Some(files) = fixed.filter(|n| *n > 0) {
@@ -102,6 +109,61 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     Ok(ExitCode::from(u8::from(
         built.problems.iter().any(Problem::is_error),
     )))
+}
+
+/// The folders in a folder, by the names that are stored.
+fn folders_of(root: &Path) -> std::io::Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for entry in std::fs::read_dir(root)? {
+        let entry = entry?;
+        if entry.path().is_dir() {
+            names.extend(entry.file_name().into_string());
+        }
+    }
+    Ok(names)
+}
+
+/// What is told where a library has no prompts, or a folder is named as if it were one of a library.
+fn folder_names(names: &BTreeSet<String>) -> Vec<Problem> {
+    let warning = |path: &str, message: &str, hint: String| {
+        let code = "folder-name";
+        Problem::whole(
+            Severity::Warning,
+            code,
+            &path.into(),
+            message.into(),
+            Some(hint),
+        )
+    };
+    let mut out = Vec::new();
+    for right in ["prompts", "partials", "resources", "values"] {
+        if names.contains(right) {
+            continue;
+        }
+        let near = names.iter().find(|name| {
+            let name = name.to_lowercase();
+            name == right || Some(name.as_str()) == right.strip_suffix('s')
+        });
+        match near {
+            Some(near) if right == "prompts" => out.push(warning(
+                near,
+                "no prompts/ folder here",
+                format!("did you mean prompts/? {near}/ is not read"),
+            )),
+            Some(near) => out.push(warning(
+                near,
+                "this folder is not read",
+                format!("did you mean {right}/?"),
+            )),
+            None if right == "prompts" => out.push(warning(
+                "prompts",
+                "no prompts/ folder here",
+                "a prompt is a file such as prompts/sre/incident-triage.md".into(),
+            )),
+            None => {}
+        }
+    }
+    out
 }
 
 fn summary(built: &Built) -> String {

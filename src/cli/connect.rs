@@ -4,7 +4,7 @@
 //! files are written in `document`.
 
 mod clients;
-mod document;
+pub(super) mod document;
 
 use std::fmt::Write as _;
 use std::io::Write;

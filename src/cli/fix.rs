@@ -1,6 +1,7 @@
 //! `cuebook check --fix`: puts in what a problem says, byte for byte elsewhere.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -42,10 +43,35 @@ pub(super) fn run(root: &Path, limits: &Limits) -> anyhow::Result<usize> {
             let file = root.join(&*path);
             let text = std::fs::read_to_string(&file)
                 .with_context(|| format!("cannot read {}", file.display()))?;
-            std::fs::write(&file, insert(&text, fixes))
+            replace(&file, insert(&text, fixes).as_bytes())
                 .with_context(|| format!("cannot write {}", file.display()))?;
             changed.insert(path);
         }
     }
     Ok(changed.len())
+}
+
+/// Puts a file in the place of another, whole or not at all; it keeps the permissions.
+fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let permissions = std::fs::metadata(file)?.permissions();
+    if permissions.readonly() {
+        return Err(std::io::ErrorKind::PermissionDenied.into());
+    }
+    // hidden: nothing of a library is read from such a name
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let beside = file.with_file_name(format!(".{name}.{}.new", std::process::id()));
+    let write = || {
+        let mut new = std::fs::File::options()
+            .write(true)
+            .create_new(true)
+            .open(&beside)?;
+        new.write_all(bytes)?;
+        new.set_permissions(permissions)?;
+        new.sync_all()?;
+        drop(new);
+        std::fs::rename(&beside, file)
+    };
+    write().inspect_err(|_| {
+        let _ = std::fs::remove_file(&beside);
+    })
 }

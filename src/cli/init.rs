@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
+use super::connect::document::shell;
 use crate::git;
 use crate::starter::{self, Language};
 
@@ -46,12 +47,27 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         )?;
         git::reset_work_tree(dir)?;
     }
-    let shown = dir.display();
+    let shown = shell(&dir.display().to_string());
     write!(
         out,
-        "A library in {shown}\n\n  edit      {shown}/prompts/<folder>/<name>.md is one prompt\n  check     cuebook check {shown}\n  \
-         try       cuebook serve --watch {shown}\n  publish   git -C {shown} push <your server>/library.git HEAD:main\n"
+        "A library in {}\n\n  edit      {}/prompts/<folder>/<name>.md is one prompt\n  check     cuebook check {shown}\n  \
+         try       cuebook serve --watch {shown}\n",
+        dir.display(),
+        dir.display()
     )?;
+    if args.from.is_some() {
+        writeln!(out, "  publish   git -C {shown} push")?;
+    } else {
+        // `git -C` makes what is relative relative to the library
+        let here = std::env::current_dir().context("cannot find the current folder")?;
+        let bare = here.join("cuebook-data").join("library.git");
+        write!(
+            out,
+            "  publish   cuebook serve --empty   (a server of its own; it makes cuebook-data in this folder)\n            \
+             git -C {shown} push {} HEAD:main\n",
+            shell(&bare.display().to_string())
+        )?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -222,6 +222,15 @@ fn library_config(library: &std::path::Path) -> Result<Config, ConfigError> {
     if library.join("library.git").is_dir() {
         return load_config(library, None, &[]);
     }
+    // the repository of a data directory, named itself
+    if let Ok(path) = library.canonicalize()
+        && path.ends_with("library.git")
+        && path.join("HEAD").is_file()
+        && path.join("objects").is_dir()
+        && let Some(data_dir) = path.parent()
+    {
+        return load_config(data_dir, None, &[]);
+    }
     Config::load(None, &text_variable, &[])
 }
 

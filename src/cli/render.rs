@@ -3,18 +3,24 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use serde_json::json;
 
-use crate::catalog::Revision;
 use crate::catalog::build::build_and_run;
-use crate::prompt::{At, BindError, BoundArguments, Content, Message, Prompt, Selector, render};
+use crate::catalog::{Catalog, Revision};
+use crate::git::GitError;
+use crate::prompt::{
+    At, BindError, BoundArguments, Content, Limits, Message, Prompt, Selector, render,
+};
 use crate::registry::source::{CommitTree, Library, WorkTree};
+use crate::registry::{AtError, Registry, Settings};
 
 /// Arguments of `cuebook render`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Examples:
   cuebook render incident-triage ticketId=INC-9942 service=payments
   cuebook render code-review@4f2a91c language=rust diff@=change.diff   (name@=FILE reads a value from a file)")]
 pub(super) struct Args {
@@ -54,38 +60,31 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
             )
         }
     };
-    let built = match (&commit, &library) {
-        (None, Library::WorkTree { root, .. }) => build_and_run(
-            &WorkTree::open(root)?,
-            Revision::WorkTree,
-            &config.limits,
-            None,
-        )?,
-        (commit, library) => {
-            let repository = library
-                .repository()
-                .context("this folder has no git repository, so it has no revisions")?;
-            let commit = match commit {
-                Some(commit) => repository.resolve(commit)?,
-                None => repository
-                    .main_tip()?
-                    .context("the repository has no commit on main yet")?,
-            };
-            let tree = CommitTree::open(repository, &commit)?;
-            build_and_run(
-                &tree,
-                Revision::Commit(commit.as_str().into()),
-                &config.limits,
-                None,
-            )?
+    let limits = &config.limits;
+    let catalog = match (&commit, &library) {
+        (None, Library::WorkTree { root, .. }) => {
+            let tree = WorkTree::open(root)?;
+            Arc::new(build_and_run(&tree, Revision::WorkTree, limits, None)?.catalog)
         }
+        (None, Library::Bare(repository)) => {
+            repository
+                .main_tip()?
+                .context("the repository has no commit on main yet")?;
+            // what clients get, which is an older commit where the tip has problems
+            let settings = Settings {
+                limits: limits.clone(),
+                ..Settings::default()
+            };
+            let registry = Registry::open(library.clone(), settings)?;
+            registry.snapshot().catalog.clone()
+        }
+        (Some(id), library) => at_commit(library, id, limits)?,
     };
     let name = selector.name.as_str();
-    let Some(prompt) = built.catalog.prompt(name) else {
+    let Some(prompt) = catalog.prompt(name) else {
         let suffix = format!("/{name}.md");
-        if let Some(problem) = built
-            .problems
-            .iter()
+        if let Some(problem) = catalog
+            .problems()
             .find(|p| p.is_error() && p.path.ends_with(&suffix))
         {
             bail!(
@@ -94,7 +93,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
                 args.library.display()
             );
         }
-        let near = built.catalog.suggest(name, None);
+        let near = catalog.suggest(name, None);
         let hint = if near.is_empty() {
             String::new()
         } else {
@@ -115,7 +114,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     if let Some(unknown) = bound.unknown().first() {
         bail!("`{name}` has no argument `{unknown}`\n{}", usage(prompt));
     }
-    let mut resources = built.catalog.resolve(prompt, &bound)?;
+    let mut resources = catalog.resolve(prompt, &bound)?;
     resources.nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
     let rendered = render(prompt, &bound, &resources, &config.limits)?;
     match args.format {
@@ -123,7 +122,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         Format::Json => {
             let document = json!({
                 "prompt": name,
-                "commit": built.catalog.revision().commit(),
+                "commit": catalog.revision().commit(),
                 "sha256": &*prompt.sha256,
                 "messages": rendered.messages.iter().map(message_json).collect::<Vec<_>>(),
             });
@@ -131,6 +130,35 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The catalog of a commit that clients may ask for too: one of main, or of what a clone has checked out, that passes
+/// the check.
+fn at_commit(library: &Library, id: &str, limits: &Limits) -> anyhow::Result<Arc<Catalog>> {
+    let repository = library
+        .repository()
+        .context("this folder has no git repository, so it has no revisions")?;
+    let mut tips = Vec::new();
+    if !repository.is_bare() {
+        tips.extend(repository.resolve("HEAD").ok());
+    }
+    tips.extend(repository.main_tip()?);
+    let mut found = Err(GitError::Unknown(id.into()));
+    for tip in tips {
+        found = repository.reachable(id, &tip);
+        if !matches!(found, Err(GitError::Unknown(_))) {
+            break;
+        }
+    }
+    let commit = found?;
+    let tree = CommitTree::open(repository, &commit)?;
+    let revision = Revision::Commit(commit.as_str().into());
+    let built = build_and_run(&tree, revision, limits, None)?;
+    if let Some(first) = built.problems.iter().find(|p| p.is_error()) {
+        let first = first.one_line();
+        return Err(AtError::Unclean { commit, first }.into());
+    }
+    Ok(Arc::new(built.catalog))
 }
 
 fn values(given: &[String]) -> anyhow::Result<Vec<(String, String)>> {

@@ -110,14 +110,17 @@ fn greeting(running: &Running, watch: bool) -> String {
     ));
     if watch {
         text.push_str("  edit      save a file, and connected clients have it\n");
+        text.push_str(&format!(
+            "  check     {program} check {library}, before you commit\n"
+        ));
     } else {
         text.push_str(&format!(
             "  edit      git clone {library}, change a prompt, commit, git push\n"
         ));
+        text.push_str(&format!(
+            "  check     {program} check in the clone, before you push\n"
+        ));
     }
-    text.push_str(&format!(
-        "  check     {program} check in the clone, before you push\n"
-    ));
     text.push_str("  stop      Ctrl-C\n\n");
     let status = &snapshot.status;
     if status.tip.is_none() && !watch {
@@ -133,8 +136,8 @@ fn greeting(running: &Running, watch: bool) -> String {
             _ => "prompts with problems are left out".into(),
         };
         text.push_str(&format!(
-            "  {} problems: {what}\n",
-            status.tip_problem_count
+            "  {}: {what}\n",
+            super::report::number(status.tip_problem_count, "problem")
         ));
         for problem in &status.tip_problems {
             text.push_str(&format!("    {problem}\n"));

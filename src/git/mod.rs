@@ -271,6 +271,15 @@ impl std::fmt::Debug for Blobs {
 }
 
 impl Blobs {
+    /// The size of a blob, from its header alone.
+    pub fn size(&self, id: [u8; 20]) -> Result<u64, GitError> {
+        let (size, _) = self
+            .repository
+            .odb()?
+            .read_header(git2::Oid::from_bytes(&id)?)?;
+        Ok(size as u64)
+    }
+
     /// The bytes of a blob.
     pub fn read(&self, id: [u8; 20]) -> Result<Vec<u8>, GitError> {
         Ok(self

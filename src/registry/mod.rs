@@ -8,6 +8,7 @@ mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -24,6 +25,8 @@ use source::{CommitTree, Library, WorkTree};
 
 /// Catalogs of other commits that are kept for `name@<commit>`.
 const KEPT_REVISIONS: usize = 8;
+/// Commits that are known not to pass the check, so that asking again costs nothing.
+const KEPT_UNCLEAN: usize = 64;
 /// First-parent ancestors that are checked when the tip is bad and nothing is remembered.
 const MAX_ANCESTORS: usize = 1000;
 /// Problems that a status carries as text.
@@ -142,6 +145,8 @@ pub struct Registry {
     /// What a work tree held at the last refresh.
     files_seen: Mutex<Option<Arc<str>>>,
     revisions: Mutex<LruCache<String, Arc<Catalog>>>,
+    /// The first problem of commits that do not pass the check.
+    unclean: Mutex<LruCache<String, String>>,
     reading_revisions: tokio::sync::Semaphore,
 }
 
@@ -180,6 +185,9 @@ impl Registry {
             revisions: Mutex::new(LruCache::new(
                 NonZeroUsize::new(KEPT_REVISIONS).unwrap_or(NonZeroUsize::MIN),
             )),
+            unclean: Mutex::new(LruCache::new(
+                NonZeroUsize::new(KEPT_UNCLEAN).unwrap_or(NonZeroUsize::MIN),
+            )),
             reading_revisions: tokio::sync::Semaphore::new(2),
         };
         registry.refresh()?;
@@ -214,27 +222,7 @@ impl Registry {
             .unwrap_or_else(PoisonError::into_inner);
         let result = match &self.library {
             Library::Bare(repository) => self.refresh_commit(repository),
-            Library::WorkTree { root, .. } => {
-                let tree = WorkTree::open(root)?;
-                let old = self.snapshot();
-                let fingerprint = Some(tree.fingerprint());
-                let mut seen = self
-                    .files_seen
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                if old.generation > 0 && *seen == fingerprint && old.status.read_error.is_none() {
-                    return Ok(Refreshed::Unchanged);
-                }
-                *seen = fingerprint;
-                let built = build_and_run(
-                    &tree,
-                    Revision::WorkTree,
-                    &self.settings.limits,
-                    Some(&old.catalog),
-                )?;
-                let status = status(None, None, &built, true);
-                Ok(self.swap(built.catalog, status))
-            }
+            Library::WorkTree { root, .. } => self.refresh_files(root),
         };
         if let Err(error) = &result {
             let snapshot = self.snapshot();
@@ -247,6 +235,40 @@ impl Registry {
             }
         }
         result
+    }
+
+    fn refresh_files(&self, root: &Path) -> Result<Refreshed, OpenError> {
+        let tree = WorkTree::open(root)?;
+        let old = self.snapshot();
+        let fingerprint = Some(tree.fingerprint());
+        let mut seen = self
+            .files_seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if old.generation > 0 && *seen == fingerprint && old.status.read_error.is_none() {
+            return Ok(Refreshed::Unchanged);
+        }
+        *seen = fingerprint;
+        let built = build_and_run(
+            &tree,
+            Revision::WorkTree,
+            &self.settings.limits,
+            Some(&old.catalog),
+        )?;
+        let status = status(None, None, &built, true);
+        if status.tip_problems != old.status.tip_problems {
+            for problem in &status.tip_problems {
+                tracing::error!("{problem}");
+            }
+            let more = status.tip_problem_count - status.tip_problems.len();
+            if more > 0 {
+                tracing::error!("and {more} more; see `cuebook check`");
+            }
+            if status.tip_problems.is_empty() {
+                tracing::info!("all prompts are good again");
+            }
+        }
+        Ok(self.swap(built.catalog, status))
     }
 
     fn refresh_commit(&self, repository: &Repository) -> Result<Refreshed, OpenError> {
@@ -283,7 +305,7 @@ impl Registry {
         for problem in &status.tip_problems {
             tracing::error!(commit = %tip, "{problem}");
         }
-        if let Some((commit, built)) = self.clean_ancestor(repository, &tip, &old)? {
+        if let Some((commit, built)) = self.clean_ancestor(repository, &tip, &at_tip, &old)? {
             tracing::error!(
                 tip = %tip, served = %commit, problems = status.tip_problem_count,
                 "the tip of main has problems and is not served; the newest clean commit is"
@@ -368,6 +390,7 @@ impl Registry {
         &self,
         repository: &Repository,
         tip: &str,
+        at_tip: &Built,
         old: &Snapshot,
     ) -> Result<Option<(String, Option<Built>)>, OpenError> {
         let served = old
@@ -378,14 +401,18 @@ impl Registry {
         let remembered = served.clone().or(repository.read_ref(SERVED)?);
         let mut at = repository.first_parent(tip)?;
         let mut looked = 0;
+        let mut last: Option<Built> = None;
         while let Some(commit) = at {
             if served.as_deref() == Some(commit.as_str()) {
                 return Ok(Some((commit, None)));
             }
-            let built = self.build_commit(repository, &commit, Some(&old.catalog))?;
+            // a commit differs little from its child: what that had is used again
+            let child = last.as_ref().unwrap_or(at_tip);
+            let built = self.build_commit(repository, &commit, Some(&child.catalog))?;
             if built.is_clean() {
                 return Ok(Some((commit, Some(built))));
             }
+            last = Some(built);
             looked += 1;
             if looked >= MAX_ANCESTORS {
                 break;
@@ -397,7 +424,7 @@ impl Registry {
             Some(commit)
                 if looked >= MAX_ANCESTORS && repository.reachable(&commit, tip).is_ok() =>
             {
-                let built = self.build_commit(repository, &commit, Some(&old.catalog))?;
+                let built = self.build_commit(repository, &commit, Some(&at_tip.catalog))?;
                 Ok(built.is_clean().then_some((commit, Some(built))))
             }
             _ => Ok(None),
@@ -518,14 +545,25 @@ impl Registry {
             if snapshot.catalog.revision().commit() == Some(commit.as_str()) {
                 return Ok(snapshot.catalog.clone());
             }
+            if let Some(first) = self
+                .unclean
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get(&commit)
+                .cloned()
+            {
+                return Err(AtError::Unclean { commit, first });
+            }
             let built = self
                 .build_commit(repository, &commit, Some(&snapshot.catalog))
                 .map_err(|e| unreadable(&e))?;
             if let Some(first) = built.problems.iter().find(|p| p.is_error()) {
-                return Err(AtError::Unclean {
-                    commit,
-                    first: first.one_line(),
-                });
+                let first = first.one_line();
+                self.unclean
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .put(commit.clone(), first.clone());
+                return Err(AtError::Unclean { commit, first });
             }
             Arc::new(built.catalog)
         };

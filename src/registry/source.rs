@@ -66,6 +66,10 @@ impl Tree for CommitTree {
     fn read(&self, entry: &Entry) -> io::Result<Vec<u8>> {
         self.blobs.read(entry.id).map_err(io::Error::other)
     }
+
+    fn size(&self, entry: &Entry) -> io::Result<u64> {
+        self.blobs.size(entry.id).map_err(io::Error::other)
+    }
 }
 
 /// The files of a work tree that can belong to a library, as they are on disk now.
@@ -161,22 +165,26 @@ impl WorkTree {
                 }
             }
         } else if metadata.is_file() {
-            let bytes = if metadata.len() > MAX_FILE_BYTES {
-                // too large for every limit: enough of it to be refused by its size
-                vec![0; usize::try_from(MAX_FILE_BYTES).unwrap_or(usize::MAX)]
-            } else {
-                match std::fs::read(path) {
-                    Ok(bytes) => bytes,
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                    Err(error) => {
-                        return Err(io::Error::new(
-                            error.kind(),
-                            format!("{}: {error}", path.display()),
-                        ));
-                    }
+            if metadata.len() > MAX_FILE_BYTES {
+                // too large for every limit: refused by its size, so that stands for what is in it
+                let stamp = format!("{} {:?}", metadata.len(), metadata.modified().ok());
+                entry.id = git::blob_id(stamp.as_bytes());
+                self.entries.push(entry);
+                return Ok(());
+            }
+            let bytes = match std::fs::read(path) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(error) => {
+                    return Err(io::Error::new(
+                        error.kind(),
+                        format!("{}: {error}", path.display()),
+                    ));
                 }
             };
             entry.id = git::blob_id(&bytes);
+            // what was read, also when the file grew meanwhile
+            entry.size = Some(bytes.len() as u64);
             self.contents.insert(name, bytes);
             self.entries.push(entry);
         }
@@ -218,11 +226,48 @@ pub enum LibraryError {
     #[error("{} does not exist", .0.display())]
     Missing(PathBuf),
     /// Nothing of a library is in it.
-    #[error("{} is no library: it has no prompts/ folder and is no bare git repository (make one with `cuebook init {}`)", .0.display(), .0.display())]
+    #[error("{} is no library: it has no prompts/ folder and is no bare git repository ({})", .0.display(), advice(.0))]
     NotALibrary(PathBuf),
     /// The repository cannot be read.
     #[error(transparent)]
     Git(#[from] GitError),
+}
+
+/// What to do about a folder that is no library: to name the one it is a part of, its misnamed folder, or to make one.
+fn advice(path: &Path) -> String {
+    let absolute = path.canonicalize().unwrap_or_else(|_| path.into());
+    let mut part = absolute.as_path();
+    while let Some(above) = part.parent() {
+        let is_part = part.file_name().is_some_and(|name| {
+            PARTS.iter().any(|p| name == *p)
+                && (name == "prompts"
+                    || above.join(".git").exists()
+                    || above.join("prompts").is_dir())
+        });
+        if is_part {
+            // as the person wrote it, where that is shorter than the whole path
+            let depth = absolute.components().count() - above.components().count();
+            let written = path.ancestors().nth(depth);
+            let shown = match written {
+                Some(written) if !written.as_os_str().is_empty() && !path.ends_with("..") => {
+                    written
+                }
+                _ => above,
+            };
+            return format!("{} looks like the library; name that one", shown.display());
+        }
+        part = above;
+    }
+    let near = std::fs::read_dir(path)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .find(|name| matches!(name.to_lowercase().as_str(), "prompts" | "prompt"));
+    match near {
+        Some(near) => format!("it has {near}/: did you mean prompts/?"),
+        None => format!("make one with `cuebook init {}`", path.display()),
+    }
 }
 
 impl Library {

@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use notify::{RecursiveMode, Watcher};
+use notify::event::ModifyKind;
+use notify::{EventKind, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -25,11 +27,13 @@ impl Registry {
         let mut watched = Vec::new();
         let mut watcher: Option<notify::RecommendedWatcher> = None;
         let mut told = false;
+        let mut failing: Option<String> = None;
+        let rewatch = Arc::new(AtomicBool::new(false));
         loop {
             let present = folders(self.library());
-            if watcher.is_none() || present != watched {
+            if rewatch.swap(false, Ordering::SeqCst) || watcher.is_none() || present != watched {
                 watched = present;
-                watcher = match watcher_of(self.library(), events.clone()) {
+                watcher = match watcher_of(self.library(), events.clone(), rewatch.clone()) {
                     Ok(watcher) => Some(watcher),
                     Err(error) => {
                         if !std::mem::replace(&mut told, true) {
@@ -42,12 +46,19 @@ impl Registry {
             // also before the first event: for what changed before the watch began
             let registry = Arc::clone(&self);
             let done = tokio::task::spawn_blocking(move || registry.refresh()).await;
-            match done {
-                Ok(Ok(Refreshed::Swapped | Refreshed::Unchanged)) => {}
-                Ok(Err(error)) => {
+            let error = match done {
+                Ok(Ok(Refreshed::Swapped | Refreshed::Unchanged)) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(error) => Some(error.to_string()),
+            };
+            // told once, however often it is tried again
+            if error != failing {
+                if let Some(error) = &error {
                     tracing::error!(%error, "the library could not be read; what was served goes on");
+                } else {
+                    tracing::info!("the library can be read again");
                 }
-                Err(error) => tracing::error!(%error, "a refresh failed; what was served goes on"),
+                failing = error;
             }
             let poll = match self.library() {
                 Library::Bare(_) => POLL_REF,
@@ -73,7 +84,9 @@ impl Registry {
 fn folders(library: &Library) -> Vec<(PathBuf, u64)> {
     let paths = match library {
         Library::Bare(repository) => vec![repository.path().join("refs")],
-        Library::WorkTree { root, .. } => PARTS.iter().map(|part| root.join(part)).collect(),
+        Library::WorkTree { root, .. } => std::iter::once(root.clone())
+            .chain(PARTS.iter().map(|part| root.join(part)))
+            .collect(),
     };
     paths
         .into_iter()
@@ -95,9 +108,13 @@ fn identity(_: &std::fs::Metadata) -> u64 {
 }
 
 /// Watches what can change a library: the refs of a bare repository, or the library's parts of a work tree.
+///
+/// A watch ends with its folder, and a folder made in its place may get the same inode: `rewatch` is set when one comes
+/// or goes.
 fn watcher_of(
     library: &Library,
     events: mpsc::Sender<()>,
+    rewatch: Arc<AtomicBool>,
 ) -> notify::Result<notify::RecommendedWatcher> {
     let root = match library {
         Library::Bare(repository) => repository.path().to_path_buf(),
@@ -106,14 +123,20 @@ fn watcher_of(
     let bare = matches!(library, Library::Bare(_));
     let base = root.clone();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        let matters = match event {
-            Ok(event) => {
-                !event.kind.is_access()
-                    && (event.paths.is_empty()
-                        || event.paths.iter().any(|p| matters(&base, p, bare)))
+        let matters = if let Ok(event) = event {
+            let replaced =
+                comes_or_goes(event.kind) && event.paths.iter().any(|p| is_watched(&base, p, bare));
+            if replaced {
+                rewatch.store(true, Ordering::SeqCst);
             }
-            // events were lost: look
-            Err(_) => true,
+            !event.kind.is_access()
+                && (replaced
+                    || event.paths.is_empty()
+                    || event.paths.iter().any(|p| matters(&base, p, bare)))
+        } else {
+            // events were lost, maybe those of a folder: look
+            rewatch.store(true, Ordering::SeqCst);
+            true
         };
         if matters {
             // full means that a wake-up waits already
@@ -127,12 +150,33 @@ fn watcher_of(
         watcher.watch(&root, RecursiveMode::NonRecursive)?;
         for part in PARTS {
             let path = root.join(part);
-            if path.is_dir() {
-                watcher.watch(&path, RecursiveMode::Recursive)?;
+            if path.is_dir()
+                && let Err(error) = watcher.watch(&path, RecursiveMode::Recursive)
+                // gone meanwhile: the root's watch tells when it is there again
+                && path.is_dir()
+            {
+                return Err(error);
             }
         }
     }
     Ok(watcher)
+}
+
+fn comes_or_goes(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))
+    )
+}
+
+/// Whether a path is one of the watched folders themselves.
+fn is_watched(base: &Path, path: &Path, bare: bool) -> bool {
+    match path.strip_prefix(base) {
+        Ok(inner) if inner.as_os_str().is_empty() => true,
+        Ok(inner) if bare => inner == Path::new("refs"),
+        Ok(inner) => PARTS.iter().any(|part| inner == Path::new(part)),
+        Err(_) => false,
+    }
 }
 
 fn matters(base: &Path, path: &Path, bare: bool) -> bool {

@@ -232,7 +232,7 @@ fn write_yaml(out: &mut String, node: &Node, depth: usize) {
 ///
 /// Double quotes hold blanks and backslashes in all of them; what they would expand goes into single
 /// quotes, which POSIX shells and PowerShell know.
-fn shell(word: &str) -> String {
+pub(in crate::cli) fn shell(word: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(safe) {
         return word.to_owned();

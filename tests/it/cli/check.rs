@@ -327,14 +327,16 @@ fn settings_of_a_data_directory_hold_and_those_of_a_clone_do_not() {
     );
     let config = "[limits]\nprompt_file_bytes = 100\n";
     std::fs::write(folder.path().join("config.toml"), config).unwrap();
-    let ran = cuebook(folder.path(), &["check"]);
-    assert!(
-        ran.code == 1
-            && ran
-                .stdout
-                .contains("at most 100 are read (prompt_file_bytes)"),
-        "{ran:?}"
-    );
+    for (at, place) in [("", "."), ("", "library.git"), ("library.git", ".")] {
+        let ran = cuebook(&folder.path().join(at), &["check", place]);
+        assert!(
+            ran.code == 1
+                && ran
+                    .stdout
+                    .contains("at most 100 are read (prompt_file_bytes)"),
+            "{ran:?}"
+        );
+    }
     // `config.toml` in a clone is whatever its author put there
     library.write_bytes("config.toml", config.as_bytes());
     assert_eq!(cuebook(&library.clone(), &["check"]).code, 0);
@@ -370,5 +372,116 @@ fn output_that_nobody_reads_is_no_failure() {
         !output.status.to_string().contains("signal"),
         "{}",
         output.status
+    );
+}
+
+#[test]
+fn a_repository_without_prompts_and_misnamed_folders_are_told() {
+    let folder = Folder::new(&[("src/main.rs", "fn main() {}")]);
+    git(folder.path(), &["init", "--quiet"]);
+    let out = succeeds(folder.path(), &["check"]);
+    assert!(
+        out.contains("no prompts/ folder here") && out.ends_with("1 warning in 1 file\n"),
+        "{out}"
+    );
+    for (path, told) in [
+        ("Prompts/a/one.md", "did you mean prompts/?"),
+        ("prompt/a/one.md", "did you mean prompts/?"),
+        ("partial/one.md", "did you mean partials/?"),
+        ("Partials/one.md", "did you mean partials/?"),
+        ("resource/one.md", "did you mean resources/?"),
+        ("value/one.txt", "did you mean values/?"),
+    ] {
+        let library = TestLibrary::empty();
+        library.write_bytes(path, GOOD.as_bytes());
+        library.commit("misnamed");
+        library.push();
+        for place in [library.clone(), library.bare()] {
+            let out = succeeds(&place, &["check"]);
+            assert!(
+                out.contains(told) && out.contains("no prompts/ folder here"),
+                "{out}"
+            );
+        }
+    }
+    // beside one that is right
+    let folder = Folder::new(&[("prompts/a/good.md", GOOD), ("partial/one.md", "x")]);
+    let out = succeeds(folder.path(), &["check"]);
+    assert!(
+        out.contains("did you mean partials/?") && !out.contains("no prompts/"),
+        "{out}"
+    );
+    let folder = Folder::new(&[("prompts/a/good.md", GOOD), ("values/v.txt", "x\n")]);
+    assert!(succeeds(folder.path(), &["check"]).starts_with("no problems\n"));
+}
+
+#[test]
+fn a_part_of_a_library_is_told_which_folder_is_the_library() {
+    let folder = Folder::new(&[
+        ("lib/prompts/sre/good.md", GOOD),
+        ("lib/resources/doc/x.md", "x"),
+        ("other/Prompts/a/good.md", GOOD),
+    ]);
+    for (at, dir, library) in [
+        ("", "lib/prompts", "lib".to_owned()),
+        ("", "lib/prompts/", "lib".to_owned()),
+        ("", "lib/prompts/sre", "lib".to_owned()),
+        ("", "lib/resources", "lib".to_owned()),
+        (
+            "lib/prompts",
+            ".",
+            folder
+                .at("lib")
+                .canonicalize()
+                .unwrap()
+                .display()
+                .to_string(),
+        ),
+    ] {
+        let error = fails(&folder.at(at), &["check", dir], 1);
+        assert!(
+            error.contains(&format!(
+                "({library} looks like the library; name that one)"
+            )) && !error.contains("init"),
+            "{error}"
+        );
+    }
+    let error = fails(folder.path(), &["check", "other"], 1);
+    assert!(error.contains("did you mean prompts/?"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn fix_keeps_permissions_and_leaves_nothing_beside() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new(&[(
+        "prompts/a/pasted.md",
+        "---\ndescription: D\n---\n{{ .a }}\n",
+    )]);
+    let file = folder.at("prompts/a/pasted.md");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+    // a reader that has the file open sees the old one whole
+    let mut open = std::fs::File::open(&file).unwrap();
+    succeeds(folder.path(), &["check", "--fix"]);
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut open, &mut text).unwrap();
+    assert_eq!(text, "---\ndescription: D\n---\n{{ .a }}\n");
+    assert!(folder.read("prompts/a/pasted.md").contains("{% raw %}"));
+    assert_eq!(mode(&file), 0o640);
+    assert_eq!(
+        std::fs::read_dir(folder.at("prompts/a")).unwrap().count(),
+        1
+    );
+
+    folder.write(
+        "prompts/a/pasted.md",
+        "---\ndescription: D\n---\n{{ .a }}\n",
+    );
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o440)).unwrap();
+    let error = fails(folder.path(), &["check", "--fix"], 1);
+    assert!(
+        error.contains("cannot write") && error.contains("pasted.md"),
+        "{error}"
     );
 }

@@ -98,6 +98,12 @@ fn examples_stand_where_they_help_most() {
         let help = succeeds(folder.path(), &[command, &["--help"]].concat());
         assert!(help.contains(example), "{help}");
     }
+    // no example loses its indent
+    let help = succeeds(folder.path(), &["render", "--help"]);
+    assert!(
+        help.contains("\n  cuebook render incident-triage"),
+        "{help}"
+    );
     let version = succeeds(folder.path(), &["--version"]);
     assert_eq!(version, format!("cuebook {}\n", env!("CARGO_PKG_VERSION")));
 }

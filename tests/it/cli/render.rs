@@ -165,3 +165,46 @@ fn a_commit_and_a_library_elsewhere() {
     let error = fails(&bare, &["render", "one@0123456"], 1);
     assert_eq!(error, "error: no commit `0123456`\n");
 }
+
+#[test]
+fn a_commit_that_clients_cannot_ask_for_is_not_rendered() {
+    let text = |text: &str| format!("---\ndescription: D\n---\n{text}\n");
+    let library = TestLibrary::with(&[("prompts/a/one.md", &text("first"))]);
+    let (bare, clone) = (library.bare(), library.clone());
+    let head = || git(&clone, &["rev-parse", "HEAD"]).trim().to_owned();
+
+    // one that does not pass the check
+    library.publish(&[("prompts/a/two.md", &text("{{ nope }}"))]);
+    let bad = head();
+    for place in [&bare, &clone] {
+        let error = fails(place, &["render", &format!("one@{}", &bad[..8])], 1);
+        assert_eq!(
+            error,
+            format!(
+                "error: commit `{bad}` does not pass the check: prompts/a/two.md:4:4: `nope` is not an argument\n"
+            )
+        );
+    }
+    // a tip that is not served: what clients get
+    library.publish(&[("prompts/a/one.md", &text("second"))]);
+    let ran = cuebook(&bare, &["render", "one"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "--- user\nfirst\n"));
+    assert!(ran.stderr.contains("is not served"), "{ran:?}");
+    assert_eq!(git(&bare, &["for-each-ref", "refs/cuebook"]), "");
+    let error = cuebook(&bare, &["render", "two"]).stderr;
+    assert!(error.contains("there is no prompt `two`"), "{error}");
+
+    // one that only a branch has: a clone that stands on it renders it
+    library.remove("prompts/a/two.md");
+    git(&clone, &["checkout", "--quiet", "-b", "topic"]);
+    library.write_bytes("prompts/a/one.md", text("topic").as_bytes());
+    library.commit("topic");
+    let topic = head();
+    git(&clone, &["push", "--quiet", "origin", "topic"]);
+    let name = format!("one@{topic}");
+    assert_eq!(succeeds(&clone, &["render", &name]), "--- user\ntopic\n");
+    let unknown = format!("error: no commit `{topic}`\n");
+    assert_eq!(fails(&bare, &["render", &name], 1), unknown);
+    git(&clone, &["checkout", "--quiet", "main"]);
+    assert_eq!(fails(&clone, &["render", &name], 1), unknown);
+}

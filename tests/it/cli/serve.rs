@@ -315,11 +315,14 @@ async fn watch_serves_a_work_tree_with_its_uncommitted_edits() {
         ],
     ));
     assert_eq!(server.names().await, ["one", "two"]);
-    assert!(
-        server.greeting.contains("save a file"),
-        "{}",
-        server.greeting
-    );
+    let check = format!(" check {}, before", clone.canonicalize().unwrap().display());
+    for told in ["save a file", "serves 2 prompts", &check] {
+        assert!(
+            server.greeting.contains(told),
+            "{told}: {}",
+            server.greeting
+        );
+    }
     assert!(
         !elsewhere.at("cuebook-data").exists(),
         "an author needs no data directory"
@@ -331,6 +334,44 @@ async fn watch_serves_a_work_tree_with_its_uncommitted_edits() {
         }
     })
     .await;
+    // what is broken, and that it is good again, is logged once each
+    library.write_bytes(
+        "prompts/a/one.md",
+        b"---\ndescription: D\n---\n{{ broken }}\n",
+    );
+    soon("the fault", async {
+        while server.names().await.len() != 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    library.write_bytes("prompts/a/one.md", b"---\ndescription: D\n---\ngood\n");
+    soon("the repair", async {
+        while server.names().await.len() != 3 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    // a folder that goes away for a while
+    std::fs::rename(clone.join("prompts"), clone.join("away")).unwrap();
+    std::fs::rename(&clone, clone.with_extension("away")).unwrap();
+    tokio::time::sleep(Duration::from_millis(3500)).await;
+    std::fs::rename(clone.with_extension("away"), &clone).unwrap();
+    std::fs::rename(clone.join("away"), clone.join("prompts")).unwrap();
+    soon("that it is there again", async {
+        while server.names().await.len() != 3 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    let (_, log) = server.end("-TERM");
+    let count = |text: &str| log.matches(text).count();
+    assert_eq!(count("prompts/a/bad.md:"), 1, "{log}");
+    assert_eq!(count("prompts/a/one.md:4:4"), 1, "{log}");
+    assert_eq!(count("all prompts are good again"), 2, "{log}");
+    assert_eq!(count("could not be read"), 1, "{log}");
+    assert_eq!(count("can be read again"), 1, "{log}");
+
     let bare = library.bare();
     let error = fails(
         elsewhere.path(),
@@ -353,6 +394,38 @@ async fn watch_serves_a_work_tree_with_its_uncommitted_edits() {
         1,
     );
     assert!(error.contains("is no library"), "{error}");
+}
+
+/// What `cuebook init` prints, done as it stands there.
+#[tokio::test]
+async fn what_init_says_of_publishing_works() {
+    let folder = Folder::new(&[]);
+    let out = succeeds(folder.path(), &["init", "my lib", "--language", "en"]);
+    let server = Server::start(command(
+        folder.path(),
+        &["serve", "--empty", "--listen", "127.0.0.1:0"],
+    ));
+    assert!(out.contains("publish   cuebook serve --empty "), "{out}");
+    assert_eq!(server.names().await, Vec::<String>::new());
+    let push = out.lines().find(|l| l.contains("git -C")).unwrap().trim();
+    let pushed = Command::new("sh")
+        .args(["-c", push])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(pushed.status.success(), "{push}: {pushed:?}");
+    soon("the push", async {
+        while server.names().await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    let watch = Server::start(command(
+        folder.path(),
+        &["serve", "--watch", "my lib", "--listen", "127.0.0.1:0"],
+    ));
+    assert!(out.contains("cuebook serve --watch \"my lib\"\n"), "{out}");
+    assert_eq!(watch.names().await, server.names().await);
 }
 
 #[tokio::test]

@@ -244,3 +244,36 @@ async fn stopping_ends_the_watch_and_the_listener() {
     .unwrap();
     assert!(refused.is_err());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_library_itself_is_no_data_directory() {
+    let library = TestLibrary::with(&[("prompts/a/one.md", &prompt("one"))]);
+    let plain = tempfile::tempdir().unwrap();
+    std::fs::write(plain.path().join("cuebook.toml"), "title = \"T\"").unwrap();
+    let partials = tempfile::tempdir().unwrap();
+    std::fs::create_dir(partials.path().join("partials")).unwrap();
+    let repository = tempfile::tempdir().unwrap();
+    git(repository.path(), &["init", "--quiet"]);
+    for (path, advice) in [
+        (library.clone().as_path(), "--watch"),
+        (library.bare().as_path(), "DIR/library.git"),
+        (plain.path(), "--watch"),
+        (partials.path(), "--watch"),
+        (repository.path(), "--watch"),
+    ] {
+        let before = std::fs::read_dir(path).unwrap().count();
+        let error = refused(serve(path, Some(Language::En)).await);
+        assert!(
+            error.contains("is a library itself")
+                && error.contains(advice)
+                && error.contains("choose another --data-dir"),
+            "{error}"
+        );
+        assert_eq!(std::fs::read_dir(path).unwrap().count(), before, "{error}");
+    }
+    // a directory that serves already goes on, whatever else lies in it
+    let data = tempfile::tempdir().unwrap();
+    serve(data.path(), None).await.unwrap().stop().await;
+    std::fs::create_dir(data.path().join("prompts")).unwrap();
+    serve(data.path(), None).await.unwrap().stop().await;
+}

@@ -283,3 +283,103 @@ fn a_repository_inside_a_work_tree_is_a_submodule() {
         ["prompts/inner: submodules are not read"]
     );
 }
+
+/// The problems of a library as lines.
+fn problems(tree: &dyn cuebook::catalog::Tree) -> Vec<String> {
+    use cuebook::catalog::Revision;
+    use cuebook::catalog::build::build_and_run;
+    let built = build_and_run(
+        tree,
+        Revision::WorkTree,
+        &cuebook::prompt::Limits::default(),
+        None,
+    )
+    .unwrap();
+    built
+        .problems
+        .iter()
+        .filter(|p| p.code == "file-size")
+        .map(|p| format!("{}: {}", p.path, p.message))
+        .collect()
+}
+
+const LARGE: [&str; 6] = [
+    "cuebook.toml",
+    "labels.toml",
+    "partials/p.md",
+    "prompts/a/large.md",
+    "resources/doc/large.bin",
+    "values/v.txt",
+];
+
+/// What is told of [`LARGE`] when each has this size.
+fn told(size: u64) -> Vec<String> {
+    let limits = [
+        "65536 are read (prompt_file_bytes)",
+        "65536 are read (prompt_file_bytes)",
+        "65536 are read (prompt_file_bytes)",
+        "65536 are read (prompt_file_bytes)",
+        "1048576 are served (resource_file_bytes)",
+        "16777216 are read (values_file_bytes)",
+    ];
+    LARGE
+        .iter()
+        .zip(limits)
+        .map(|(path, limit)| format!("{path}: the file is {size} bytes; at most {limit}"))
+        .collect()
+}
+
+/// A tree of large files that cannot be read.
+struct Unreadable;
+
+impl cuebook::catalog::Tree for Unreadable {
+    fn entries(&self) -> std::io::Result<Vec<cuebook::catalog::Entry>> {
+        let entry = |path: &&str| cuebook::catalog::Entry {
+            path: (*path).into(),
+            id: [1; 20],
+            kind: cuebook::catalog::EntryKind::File,
+            size: Some(700_000_000),
+        };
+        Ok(LARGE.iter().map(entry).collect())
+    }
+
+    fn read(&self, entry: &cuebook::catalog::Entry) -> std::io::Result<Vec<u8>> {
+        panic!("{} is read", entry.path)
+    }
+}
+
+#[test]
+fn a_file_over_its_limit_is_refused_without_being_read() {
+    assert_eq!(problems(&Unreadable), told(700_000_000));
+
+    // sparse files: reading them would take 6 GB
+    let folder = tempfile::tempdir().unwrap();
+    for path in LARGE {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::File::create(path)
+            .unwrap()
+            .set_len(1_000_000_007)
+            .unwrap();
+    }
+    let tree = cuebook::registry::source::WorkTree::open(folder.path()).unwrap();
+    assert_eq!(problems(&tree), told(1_000_000_007));
+
+    // in a repository the size comes from the object's header, loose or packed
+    let library = TestLibrary::empty();
+    let bytes = vec![b'x'; 17_000_000];
+    for path in LARGE {
+        library.write_bytes(path, &bytes);
+    }
+    library.commit("large");
+    library.push();
+    let repository = cuebook::git::Repository::open(&library.bare()).unwrap();
+    for packed in [false, true] {
+        if packed {
+            git(&library.bare(), &["repack", "-a", "-d", "--quiet"]);
+        }
+        let tree =
+            cuebook::registry::source::CommitTree::open(&repository, &tip(&library)).unwrap();
+        assert_eq!(problems(&tree), told(17_000_000));
+    }
+}

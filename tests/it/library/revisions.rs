@@ -210,3 +210,29 @@ async fn an_id_that_fits_two_commits_asks_for_more_digits() {
         AtError::Unknown(ids[1].clone())
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_commit_is_told_again_from_memory() {
+    let library = TestLibrary::with(&[("prompts/a/one.md", &prompt("one"))]);
+    library.publish(&[("prompts/a/two.md", BAD)]);
+    let bad = tip(&library);
+    library.publish(&[("prompts/a/two.md", &prompt("two"))]);
+    let registry = open(&library.bare(), Settings::default());
+    let first = registry.at(&bad).await.unwrap_err();
+    assert!(matches!(first, AtError::Unclean { .. }), "{first:?}");
+    // its content is not read again: it is not there any more
+    let blob = git(
+        &library.bare(),
+        &["rev-parse", &format!("{bad}:prompts/a/two.md")],
+    );
+    let blob = blob.trim();
+    let loose = library
+        .bare()
+        .join("objects")
+        .join(&blob[..2])
+        .join(&blob[2..]);
+    std::fs::remove_file(loose).unwrap();
+    for id in [&bad[..], &bad[..8]] {
+        assert_eq!(registry.at(id).await.unwrap_err(), first);
+    }
+}

@@ -341,6 +341,63 @@ async fn a_folder_that_takes_the_place_of_another_is_watched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_folder_made_again_at_once_is_watched() {
+    let folder = Folder::new(&[("prompts/a/one.md", &prompt("first"))]);
+    let watched = Watched::start(folder.folder.path());
+    // the watch is there
+    folder.write("prompts/a/one.md", &prompt("edited"));
+    watched.until_text("an edit", BY_EVENT, "one: edited").await;
+    for i in 0..5 {
+        // the new folder often gets the inode of the old one
+        std::fs::remove_dir_all(folder.path("prompts")).unwrap();
+        let made = format!("made again {i}");
+        folder.write("prompts/a/one.md", &prompt(&made));
+        watched
+            .until_text("the new folder", BY_EVENT, &format!("one: {made}"))
+            .await;
+        let edited = format!("edited {i}");
+        folder.write("prompts/a/one.md", &prompt(&edited));
+        watched
+            .until_text(
+                "an edit in it",
+                Duration::from_secs(2),
+                &format!("one: {edited}"),
+            )
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_library_made_again_at_once_is_watched() {
+    let outer = Folder::new(&[("lib/prompts/a/one.md", &prompt("first"))]);
+    let watched = Watched::start(&outer.path("lib"));
+    outer.write("lib/prompts/a/one.md", &prompt("edited"));
+    watched.until_text("an edit", BY_EVENT, "one: edited").await;
+    std::fs::remove_dir_all(outer.path("lib")).unwrap();
+    outer.write("lib/prompts/a/one.md", &prompt("made again"));
+    watched
+        .until_text("the new library", BY_EVENT, "one: made again")
+        .await;
+    outer.write("lib/prompts/a/one.md", &prompt("edited again"));
+    watched
+        .until_text("an edit in it", Duration::from_secs(3), "one: edited again")
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_cannot_be_read_is_told_and_forgotten() {
+    let outer = Folder::new(&[("lib/prompts/a/one.md", &prompt("first"))]);
+    let registry = open(&outer.path("lib"), Settings::default());
+    std::fs::rename(outer.path("lib"), outer.path("away")).unwrap();
+    assert!(registry.refresh().is_err());
+    assert!(registry.snapshot().status.read_error.is_some());
+    assert_eq!(texts(&registry.snapshot()), ["one: first"]);
+    std::fs::rename(outer.path("away"), outer.path("lib")).unwrap();
+    registry.refresh().unwrap();
+    assert_eq!(registry.snapshot().status.read_error, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_checkout_of_another_branch_is_noticed() {
     let library = TestLibrary::with(&[("prompts/a/one.md", &prompt("main"))]);
     let clone = library.clone();
