@@ -36,7 +36,8 @@ impl Registry {
                 watcher = match watcher_of(self.library(), events.clone(), rewatch.clone()) {
                     Ok(watcher) => Some(watcher),
                     Err(error) => {
-                        if !std::mem::replace(&mut told, true) {
+                        // a folder that is not there now is told by the refresh
+                        if root(self.library()).exists() && !std::mem::replace(&mut told, true) {
                             tracing::warn!(%error, "file-system events are not available here; changes are found by polling");
                         }
                         None
@@ -54,7 +55,7 @@ impl Registry {
             // told once, however often it is tried again
             if error != failing {
                 if let Some(error) = &error {
-                    tracing::error!(%error, "the library could not be read; what was served goes on");
+                    tracing::error!("{error}; what was served goes on");
                 } else {
                     tracing::info!("the library can be read again");
                 }
@@ -76,6 +77,13 @@ impl Registry {
                 while woken.try_recv().is_ok() {}
             }
         }
+    }
+}
+
+fn root(library: &Library) -> &Path {
+    match library {
+        Library::Bare(repository) => repository.path(),
+        Library::WorkTree { root, .. } => root,
     }
 }
 
@@ -116,10 +124,8 @@ fn watcher_of(
     events: mpsc::Sender<()>,
     rewatch: Arc<AtomicBool>,
 ) -> notify::Result<notify::RecommendedWatcher> {
-    let root = match library {
-        Library::Bare(repository) => repository.path().to_path_buf(),
-        Library::WorkTree { root, .. } => root.canonicalize().unwrap_or_else(|_| root.clone()),
-    };
+    let root = root(library);
+    let root = root.canonicalize().unwrap_or_else(|_| root.into());
     let bare = matches!(library, Library::Bare(_));
     let base = root.clone();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
