@@ -57,8 +57,9 @@ async fn front(State(state): State<AppState>) -> Response {
     let snapshot = state.registry.snapshot();
     let title = snapshot.catalog.title().unwrap_or("A library of prompts");
     let count = snapshot.catalog.list(None).len();
+    let prompts = if count == 1 { "prompt" } else { "prompts" };
     let page = format!(
-        "{title}\n\nThis is Cuebook, a prompt registry. It serves {count} prompts over the Model Context Protocol.\n\n\
+        "{title}\n\nThis is Cuebook, a prompt registry. It serves {count} {prompts} over the Model Context Protocol.\n\n\
          MCP endpoint   {url}/mcp\nOne folder     {url}/mcp/<folder>\nHealth         {url}/healthz and {url}/readyz\n\n\
          `cuebook connect CLIENT` prints the configuration for an editor, e.g.\n\n  \
          claude mcp add --transport http cuebook {url}/mcp\n",

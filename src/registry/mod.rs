@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use lru::LruCache;
@@ -31,6 +31,13 @@ const KEPT_UNCLEAN: usize = 64;
 const MAX_ANCESTORS: usize = 1000;
 /// Problems that a status carries as text.
 const SHOWN_PROBLEMS: usize = 20;
+
+/// Looks at a changed work tree until two in a row are the same, at most so many.
+const SETTLING: usize = 5;
+/// Time between two looks.
+const SETTLE: Duration = Duration::from_millis(30);
+/// The same when a file is empty, which no file of a library is for long.
+const SETTLE_EMPTY: Duration = Duration::from_millis(150);
 
 /// What is served now, taken once a request.
 #[derive(Debug)]
@@ -238,15 +245,33 @@ impl Registry {
     }
 
     fn refresh_files(&self, root: &Path) -> Result<Refreshed, OpenError> {
-        let tree = WorkTree::open(root)?;
+        let mut tree = WorkTree::open(root)?;
         let old = self.snapshot();
-        let fingerprint = Some(tree.fingerprint());
+        let mut fingerprint = Some(tree.fingerprint());
         let mut seen = self
             .files_seen
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if old.generation > 0 && *seen == fingerprint && old.status.read_error.is_none() {
             return Ok(Refreshed::Unchanged);
+        }
+        // a file that is being saved in place is empty or cut off for a moment
+        for _ in 0..SETTLING {
+            if old.generation == 0 {
+                break;
+            }
+            std::thread::sleep(if tree.has_empty_file() {
+                SETTLE_EMPTY
+            } else {
+                SETTLE
+            });
+            let again = WorkTree::open(root)?;
+            let now = Some(again.fingerprint());
+            tree = again;
+            if now == fingerprint {
+                break;
+            }
+            fingerprint = now;
         }
         *seen = fingerprint;
         let built = build_and_run(
@@ -500,7 +525,7 @@ impl Registry {
             return Ok(found.clone());
         }
         let _permit = tokio::time::timeout(
-            std::time::Duration::from_secs(5),
+            Duration::from_secs(5),
             self.reading_revisions.acquire(),
         )
         .await

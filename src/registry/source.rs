@@ -106,6 +106,13 @@ impl WorkTree {
         Ok(tree)
     }
 
+    /// Whether a prompt or a partial has no content at all.
+    pub fn has_empty_file(&self) -> bool {
+        self.entries
+            .iter()
+            .any(|e| e.size == Some(0) && e.kind == EntryKind::File && e.path.ends_with(".md"))
+    }
+
     /// A hash over every path with its content's id: the same means that nothing changed.
     pub fn fingerprint(&self) -> Arc<str> {
         use sha2::{Digest, Sha256};
