@@ -289,7 +289,13 @@ fn in_library(catalog: &Catalog, file: &PromptFile, problems: &mut Vec<Problem>)
             && !catalog.values.contains_key(name)
         {
             let hint = nearest(name, catalog.values.keys().map(|k| &**k)).map_or_else(
-                || format!("create values/{name}"),
+                || {
+                    if name.contains(['/', '\\']) || name.strip_suffix(".txt").is_none() {
+                        "name a file under values/, like \"services.txt\"".to_owned()
+                    } else {
+                        format!("create values/{name}")
+                    }
+                },
                 |near| format!("did you mean `{near}`?"),
             );
             let message = format!("there is no values file `{name}` (values/{name})");

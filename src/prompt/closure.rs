@@ -211,6 +211,7 @@ pub fn link(
         limits,
         order: Vec::new(),
         bytes: source.text.len(),
+        missing: 0,
         problems: &mut *problems,
     };
     walk.includes(source, &file.constructs, &mut vec![file.name.to_string()]);
@@ -383,13 +384,23 @@ struct Walk<'a> {
     limits: &'a Limits,
     order: Vec<Arc<Partial>>,
     bytes: usize,
+    /// Includes of this prompt that name no partial.
+    missing: usize,
     problems: &'a mut Vec<Problem>,
 }
+
+/// Missing partials that get a suggestion.
+const SUGGESTIONS: usize = 20;
+/// Missing partials that are reported of one prompt; fixing them shows the rest.
+const MAX_MISSING: usize = 100;
 
 impl Walk<'_> {
     /// Follows the includes of a file depth first; `chain` is how we came here.
     fn includes(&mut self, source: &Source, constructs: &[Construct], chain: &mut Vec<String>) {
         for (name, token) in scan::includes(&source.text, constructs) {
+            if self.missing >= MAX_MISSING {
+                return;
+            }
             if !super::parse::is_partial_name(name) {
                 continue;
             }
@@ -420,7 +431,11 @@ impl Walk<'_> {
                 continue;
             }
             let Some(partial) = self.partials.get(name) else {
-                let near = nearest(name, self.partials.keys().map(|k| &**k));
+                // looking for what was meant costs a look at every partial: the first findings get it
+                let near = (self.missing < SUGGESTIONS)
+                    .then(|| nearest(name, self.partials.keys().map(|k| &**k)))
+                    .flatten();
+                self.missing += 1;
                 let hint = near.map_or_else(
                     || format!("create partials/{name}"),
                     |near| format!("did you mean `{near}`?"),
@@ -538,7 +553,13 @@ fn declarations(file: &PromptFile, problems: &mut Vec<Problem>) {
     let names: Vec<&str> = front.arguments.iter().map(|a| &*a.name).collect();
     let mut unknown = |span: &Range<usize>, name: &str, what: &str| {
         let hint = nearest(name, names.iter().copied()).map_or_else(
-            || format!("declared are: {}", names.join(", ")),
+            || {
+                if names.is_empty() {
+                    "this prompt declares no arguments".to_owned()
+                } else {
+                    format!("declared are: {}", names.join(", "))
+                }
+            },
             |near| format!("did you mean `{near}`?"),
         );
         let message = format!(

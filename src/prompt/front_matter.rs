@@ -67,6 +67,33 @@ pub struct Sections {
     pub body: Span,
 }
 
+/// A warning for what looks like front matter and is text, because it does not begin the file.
+pub fn misplaced(source: &Source, sections: &Sections) -> Option<Problem> {
+    let text = &source.text;
+    if !sections.yaml.is_empty() || sections.body.start > 0 {
+        return None;
+    }
+    let blank: usize = text
+        .split_inclusive('\n')
+        .take_while(|l| l.trim().is_empty())
+        .map(str::len)
+        .sum();
+    let line = text[blank..].split('\n').next().unwrap_or_default();
+    let closes = text[blank..].lines().skip(1).any(|l| l.trim_end() == "---");
+    let opens = line
+        .strip_prefix("---")
+        .is_some_and(|rest| !rest.starts_with('-'));
+    (opens && closes).then(|| {
+        source.problem(
+            Severity::Warning,
+            "front-matter-place",
+            blank..blank + line.len(),
+            "this looks like front matter and is served as text".into(),
+            Some("front matter begins on the first line, with a line that is only `---`".into()),
+        )
+    })
+}
+
 /// Splits a file at its first `---` block.
 pub fn split(source: &Source) -> Result<Sections, Box<Problem>> {
     let text = &source.text;

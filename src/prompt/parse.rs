@@ -117,6 +117,9 @@ pub fn prompt_file(
             return None;
         }
     };
+    if let Some(problem) = front_matter::misplaced(&source, &sections) {
+        problems.push(problem);
+    }
     // a front matter that cannot be read declares nothing: what follows from that is no finding
     let before = count_errors(problems);
     let front = front_matter::read(&source, &sections.yaml, limits, problems);

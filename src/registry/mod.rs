@@ -524,13 +524,11 @@ impl Registry {
         {
             return Ok(found.clone());
         }
-        let _permit = tokio::time::timeout(
-            Duration::from_secs(5),
-            self.reading_revisions.acquire(),
-        )
-        .await
-        .map_err(|_| AtError::Busy)?
-        .map_err(|_| AtError::Io)?;
+        let _permit =
+            tokio::time::timeout(Duration::from_secs(5), self.reading_revisions.acquire())
+                .await
+                .map_err(|_| AtError::Busy)?
+                .map_err(|_| AtError::Io)?;
         let registry = self.clone();
         let commit = commit.to_owned();
         tokio::task::spawn_blocking(move || registry.read_revision(&commit))

@@ -130,3 +130,20 @@ fn a_newer_format_is_said_before_its_new_words() {
     let built = built(&[("cuebook.toml", "format = 2\n[policy]\napprovals = 1\n")]);
     assert_eq!(errors(&built), ["library-format"]);
 }
+
+#[test]
+fn front_matter_that_does_not_begin_the_file_is_told() {
+    for text in [
+        "\n---\ndescription: D\n---\nx",
+        "---yaml\ndescription: D\n---\nx",
+    ] {
+        let built = prompt(text);
+        assert!(
+            told(&built).contains("looks like front matter"),
+            "{}",
+            told(&built)
+        );
+    }
+    let built = prompt("---\ndescription: D\n---\n\n---\nx\n---\n");
+    assert!(built.problems.is_empty(), "{}", told(&built));
+}
