@@ -9,6 +9,7 @@ pub mod closure;
 mod engine;
 pub mod foreign;
 pub mod front_matter;
+mod includes;
 pub mod limits;
 pub mod lint;
 pub mod markers;
