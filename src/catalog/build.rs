@@ -526,20 +526,6 @@ fn values_file(
     limits: &Limits,
     problems: &mut Vec<Problem>,
 ) -> io::Result<Option<ValueIndex>> {
-    if let Some(problem) = too_large(tree, entry, limits)? {
-        problems.push(problem);
-        return Ok(None);
-    }
-    let bytes = tree.read(entry)?;
-    if let Some(problem) = parse::lfs_pointer(&entry.path, &bytes) {
-        problems.push(problem);
-        return Ok(None);
-    }
-    Ok(match Source::decode(&entry.path, &bytes) {
-        Ok(source) => Some(ValueIndex::new(values::parse(&source, problems))),
-        Err(problem) => {
-            problems.push(*problem);
-            None
-        }
-    })
+    let source = text(tree, entry, limits, problems)?;
+    Ok(source.map(|source| ValueIndex::new(values::parse(&source, problems))))
 }

@@ -1,7 +1,6 @@
 //! Parameters: kept raw, decoded by the method that wants them, wrong ones named.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
@@ -169,14 +168,6 @@ impl<'a> Arguments<'a> {
     /// Pairs of name and value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
-    }
-
-    /// The same by name.
-    pub fn into_map(self) -> BTreeMap<String, String> {
-        self.0
-            .into_iter()
-            .map(|(name, value)| (name.into_owned(), value.into_owned()))
-            .collect()
     }
 }
 

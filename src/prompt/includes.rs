@@ -59,12 +59,7 @@ impl Walk<'_> {
                 ));
             };
             if chain.iter().any(|c| c == name) {
-                let shown = chain
-                    .iter()
-                    .map(String::as_str)
-                    .chain([name])
-                    .collect::<Vec<_>>()
-                    .join(" → ");
+                let shown = way(chain, name);
                 error(
                     "include-cycle",
                     format!("includes go in a circle: {shown}"),
@@ -93,12 +88,7 @@ impl Walk<'_> {
                 continue;
             };
             if chain.len() > MAX_INCLUDE_DEPTH {
-                let shown = chain
-                    .iter()
-                    .map(String::as_str)
-                    .chain([name])
-                    .collect::<Vec<_>>()
-                    .join(" → ");
+                let shown = way(chain, name);
                 error(
                     "include-depth",
                     format!("includes go more than {MAX_INCLUDE_DEPTH} deep: {shown}"),
@@ -107,12 +97,7 @@ impl Walk<'_> {
                 return;
             }
             if self.order.len() + 1 >= self.limits.closure_files {
-                let shown = chain
-                    .iter()
-                    .map(String::as_str)
-                    .chain([name])
-                    .collect::<Vec<_>>()
-                    .join(" → ");
+                let shown = way(chain, name);
                 error(
                     "include-count",
                     format!(
@@ -190,4 +175,12 @@ fn included<'p>(name: &'p str, partials: &'p Partials, known: &mut BTreeMap<&'p 
     let count = inner.saturating_add(1);
     known.insert(name, count);
     count
+}
+
+/// How an include was come to: `p → a.md → b.md`.
+fn way(chain: &[String], name: &str) -> String {
+    let mut out = chain.join(" → ");
+    out.push_str(" → ");
+    out.push_str(name);
+    out
 }
