@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::prompt::{Problem, Severity};
 
-pub use line::visible;
+pub use crate::prompt::visible::visible;
 
 /// How problems are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]

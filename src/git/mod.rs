@@ -3,6 +3,8 @@
 //! Knows nothing of prompts. A `Repository` is a path; libgit2 opens it again for each use (0.05 ms), because its
 //! handle is Send and not Sync.
 
+pub mod history;
+pub mod pack;
 mod process;
 
 use std::path::{Path, PathBuf};

@@ -17,6 +17,11 @@ pub struct NewFile<'a> {
 
 /// A git command with a clean environment; `directory` is where it runs.
 fn git(directory: &Path) -> Command {
+    git_with(directory, &[])
+}
+
+/// The same with more settings than every git process gets.
+pub(super) fn git_with(directory: &Path, more: &[(&str, &str)]) -> Command {
     let mut command = Command::new("git");
     command.current_dir(directory).env_clear();
     #[allow(
@@ -38,8 +43,8 @@ fn git(directory: &Path) -> Command {
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_TERMINAL_PROMPT", "0")
-        .env("GIT_CONFIG_COUNT", settings.len().to_string());
-    for (i, (key, value)) in settings.iter().enumerate() {
+        .env("GIT_CONFIG_COUNT", (settings.len() + more.len()).to_string());
+    for (i, (key, value)) in settings.iter().chain(more).enumerate() {
         command
             .env(format!("GIT_CONFIG_KEY_{i}"), key)
             .env(format!("GIT_CONFIG_VALUE_{i}"), value);
@@ -47,7 +52,7 @@ fn git(directory: &Path) -> Command {
     command
 }
 
-fn run(mut command: Command, name: &str, input: &[u8]) -> Result<String, GitError> {
+pub(super) fn run(mut command: Command, name: &str, input: &[u8]) -> Result<String, GitError> {
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

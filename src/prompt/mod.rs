@@ -23,6 +23,7 @@ pub mod scan;
 pub mod selector;
 pub mod source;
 mod variables;
+pub mod visible;
 pub mod yaml;
 
 pub use argument::{Argument, Completable, Example, ResourceBinding};

@@ -2,9 +2,10 @@
 //! lines cut to a window around the finding, and the caret's place counted in terminal cells.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
+
+use crate::prompt::visible::shown;
 
 /// The most cells of one source line that are shown.
 const WINDOW: usize = 120;
@@ -116,56 +117,4 @@ fn underlined(cells: &[Cell], column: u32, width: u32) -> (usize, usize) {
         from,
         from.saturating_add(width.max(1) as usize).min(cells.len()),
     )
-}
-
-/// `text` with everything a terminal would act on, or hide, replaced by something to look at.
-///
-/// Control characters become their pictures (`␛`), invisible and direction-changing ones their number
-/// (`<U+202E>`). Joiners and variation selectors stay: emoji and Indic scripts need them.
-pub fn visible(text: &str) -> Cow<'_, str> {
-    if text.chars().all(is_plain) {
-        return Cow::Borrowed(text);
-    }
-    text.chars()
-        .fold(String::with_capacity(text.len()), |mut all, character| {
-            all.push_str(&shown(character));
-            all
-        })
-        .into()
-}
-
-fn shown(character: char) -> Cow<'static, str> {
-    if is_plain(character) {
-        return character.to_string().into();
-    }
-    let picture = match character {
-        '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(character)),
-        '\x7f' => Some('␡'),
-        _ => None,
-    };
-    if let Some(picture) = picture {
-        return picture.to_string().into();
-    }
-    let mut number = String::new();
-    // Writing to a String cannot fail.
-    let _ = write!(number, "<U+{:04X}>", u32::from(character));
-    number.into()
-}
-
-/// Whether a character can be written to a terminal as it is.
-fn is_plain(character: char) -> bool {
-    match character {
-        // Zero-width space, direction marks, embeddings and isolates, line separators, BOM, soft hyphen.
-        '\u{200b}'
-        | '\u{200e}'
-        | '\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{feff}'
-        | '\u{ad}'
-        | '\u{61c}'
-        | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}' => false,
-        _ => character.width().is_some() && !character.is_control(),
-    }
 }

@@ -1,0 +1,190 @@
+//! What a push may do to which ref. Pure: names and facts in, a refusal or none out.
+
+use crate::git::MAIN;
+use crate::git::history::Advance;
+use crate::git::pack::PROPOSE;
+
+/// What a ref is to the gate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// The branch that is served.
+    Main,
+    /// `refs/for/<branch>`: opens a proposal.
+    Propose(String),
+    /// Another branch: kept, never served.
+    Branch {
+        /// Whether it may be neither rewound nor deleted.
+        protected: bool,
+    },
+    /// A tag.
+    Tag,
+    /// A ref that only the server moves.
+    Reserved,
+    /// Anything else.
+    Unknown,
+}
+
+/// What a ref is; `protected` are names of branches, a trailing `*` standing for any ending.
+pub fn kind(name: &str, protected: &[String]) -> Kind {
+    if name == MAIN {
+        return Kind::Main;
+    }
+    if let Some(branch) = name.strip_prefix(PROPOSE).and_then(|rest| rest.strip_prefix('/')) {
+        return Kind::Propose(branch.to_owned());
+    }
+    if let Some(branch) = name.strip_prefix("refs/heads/") {
+        let protected = protected.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(start) => branch.starts_with(start),
+            None => branch == pattern,
+        });
+        return Kind::Branch { protected };
+    }
+    if name.starts_with("refs/tags/") {
+        return Kind::Tag;
+    }
+    if name.starts_with("refs/proposals/")
+        || name.starts_with("refs/cuebook/")
+        || name.starts_with("refs/upstream/")
+    {
+        return Kind::Reserved;
+    }
+    Kind::Unknown
+}
+
+/// A refusal: what is refused, and what to do instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What is refused and why.
+    pub message: String,
+    /// The way that works.
+    pub hint: String,
+}
+
+fn refused(message: impl Into<String>, hint: impl Into<String>) -> Refused {
+    Refused {
+        message: message.into(),
+        hint: hint.into(),
+    }
+}
+
+/// The branch a proposal is for, and the only one there is to propose to.
+const TARGET: &str = "main";
+
+/// What refuses an update by its name alone.
+pub fn by_name(name: &str, kind: &Kind, deletes: bool) -> Result<(), Refused> {
+    match kind {
+        Kind::Main if deletes => Err(refused(
+            "main is what is served and cannot be deleted",
+            "to take prompts away, delete their files, commit and push",
+        )),
+        Kind::Branch { protected: true } if deletes => Err(refused(
+            format!("{name} is protected and cannot be deleted"),
+            "an operator can take it out of git.protected_branches",
+        )),
+        Kind::Propose(_) if deletes => Err(refused(
+            format!("{name} cannot be deleted: it only takes proposals"),
+            "git push origin HEAD:refs/for/main",
+        )),
+        Kind::Propose(branch) if branch != TARGET => Err(refused(
+            format!("there is no branch {branch} to propose to"),
+            "git push origin HEAD:refs/for/main",
+        )),
+        Kind::Reserved => Err(refused(
+            format!("{name} is written by the server alone"),
+            "to change a proposal, push to refs/for/main with -o topic=…, the topic it was opened with",
+        )),
+        Kind::Unknown => Err(refused(
+            format!("{name} is neither a branch nor a tag"),
+            "git push origin HEAD:main publishes, git push origin HEAD:refs/for/main proposes",
+        )),
+        Kind::Main | Kind::Propose(_) | Kind::Branch { .. } | Kind::Tag => Ok(()),
+    }
+}
+
+/// What refuses an update of an existing ref by how the new commit follows the old one.
+pub fn by_history(name: &str, kind: &Kind, advance: Advance, old: &str) -> Result<(), Refused> {
+    let old = old.get(..7).unwrap_or(old);
+    match (kind, advance) {
+        (Kind::Main, Advance::Rewrites) => Err(refused(
+            format!("this push would take {old} and what came with it out of main (a force-push)"),
+            "git pull --rebase, then push; to undo a published change: git revert",
+        )),
+        (Kind::Main, Advance::OtherParent) => Err(refused(
+            format!(
+                "the first-parent chain of this push leaves out {old}, the tip of main: main was merged into your \
+                 branch, and version numbers count along first parents"
+            ),
+            "git pull --rebase, then push",
+        )),
+        (Kind::Branch { protected: true }, Advance::Rewrites) => Err(refused(
+            format!("{name} is protected: this push would take {old} out of it (a force-push)"),
+            "git pull --rebase, then push",
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds() {
+        let protected = ["release/*".to_owned(), "stable".to_owned()];
+        let check = |name: &str, expected: Kind| assert_eq!(kind(name, &protected), expected, "{name}");
+        check("refs/heads/main", Kind::Main);
+        check("refs/heads/main2", Kind::Branch { protected: false });
+        check("refs/heads/refs/heads/main", Kind::Branch { protected: false });
+        check("refs/heads/release/1", Kind::Branch { protected: true });
+        check("refs/heads/stable", Kind::Branch { protected: true });
+        check("refs/heads/stable2", Kind::Branch { protected: false });
+        check("refs/for/main", Kind::Propose("main".into()));
+        check("refs/forx", Kind::Unknown);
+        check("refs/tags/v1", Kind::Tag);
+        check("refs/proposals/1/head", Kind::Reserved);
+        check("refs/cuebook/served", Kind::Reserved);
+        check("refs/upstream/heads/main", Kind::Reserved);
+        check("refs/notes/commits", Kind::Unknown);
+        check("HEAD", Kind::Unknown);
+    }
+
+    #[test]
+    fn names_and_deletions() {
+        let check = |name: &str, deletes: bool, refused: bool| {
+            let kind = kind(name, &["stable".to_owned()]);
+            assert_eq!(by_name(name, &kind, deletes).is_err(), refused, "{name} {deletes}");
+        };
+        for (name, update, deletion) in [
+            ("refs/heads/main", false, true),
+            ("refs/heads/wip", false, false),
+            ("refs/heads/stable", false, true),
+            ("refs/tags/v1", false, false),
+            ("refs/for/main", false, true),
+            ("refs/for/other", true, true),
+            ("refs/proposals/7/head", true, true),
+            ("refs/cuebook/served", true, true),
+            ("refs/notes/x", true, true),
+        ] {
+            check(name, false, update);
+            check(name, true, deletion);
+        }
+    }
+
+    #[test]
+    fn histories() {
+        let check = |name: &str, advance: Advance, refused: bool| {
+            let kind = kind(name, &["stable".to_owned()]);
+            assert_eq!(by_history(name, &kind, advance, "0123456789").is_err(), refused, "{name} {advance:?}");
+        };
+        for (name, other, rewrites) in [
+            ("refs/heads/main", true, true),
+            ("refs/heads/stable", false, true),
+            ("refs/heads/wip", false, false),
+            ("refs/tags/v1", false, false),
+        ] {
+            check(name, Advance::FirstParent, false);
+            check(name, Advance::OtherParent, other);
+            check(name, Advance::Rewrites, rewrites);
+        }
+    }
+}

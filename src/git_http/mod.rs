@@ -1,0 +1,302 @@
+//! Smart HTTP at `/library.git`: clone, fetch and push with the real git behind it.
+//!
+//! Owns the processes and their bounds. What a push may change is judged by `gate`, which the hooks ask.
+//! Source: git's `http-protocol(5)` and `protocol-v2(5)`.
+
+mod exchange;
+mod places;
+mod report;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Query, Request, State};
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post};
+use serde::Deserialize;
+use tokio_util::task::TaskTracker;
+
+use crate::git::pack::{Service, Step};
+
+use places::{Full, Places};
+
+/// How the library is served to git.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Largest push, in bytes, after decompression of the request.
+    pub max_push_bytes: u64,
+    /// Time without a byte from or to the client after which an exchange ends.
+    pub idle: Duration,
+    /// Clones and fetches at a time.
+    pub reads: usize,
+    /// Pushes at a time.
+    pub pushes: usize,
+    /// Requests that wait for a place; more are refused at once.
+    pub queue: usize,
+    /// How long they wait.
+    pub queue_wait: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_push_bytes: 512 * 1024 * 1024,
+            idle: Duration::from_mins(1),
+            reads: 8,
+            pushes: 4,
+            queue: 256,
+            queue_wait: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Largest request of a fetch, in bytes: what is wanted and what is had.
+const MAX_FETCH_BYTES: u64 = 64 * 1024 * 1024;
+/// Seconds after which a refused client tries again.
+const RETRY_AFTER: &str = "5";
+
+/// The library as git clients see it.
+#[derive(Debug)]
+pub struct Endpoint {
+    repository: PathBuf,
+    hooks: PathBuf,
+    settings: Settings,
+    reads: Places,
+    pushes: Places,
+    /// Pushes that run; the shutdown waits for them.
+    running: TaskTracker,
+}
+
+impl Endpoint {
+    /// Serves a bare repository; `hooks` is the folder of the hooks that judge a push.
+    pub fn new(repository: PathBuf, hooks: PathBuf, settings: Settings, running: TaskTracker) -> Self {
+        let places = |places| Places::new(places, settings.queue, settings.queue_wait);
+        Self {
+            repository,
+            hooks,
+            reads: places(settings.reads),
+            pushes: places(settings.pushes),
+            settings,
+            running,
+        }
+    }
+
+    fn places(&self, service: Service) -> &Places {
+        match service {
+            Service::UploadPack => &self.reads,
+            Service::ReceivePack => &self.pushes,
+        }
+    }
+}
+
+/// The routes below `/library.git`.
+pub fn routes(endpoint: Arc<Endpoint>) -> Router {
+    Router::new()
+        .route("/library.git", any(not_a_page))
+        .route("/library.git/", any(not_a_page))
+        .route("/library.git/info/refs", get(info_refs))
+        .route("/library.git/git-upload-pack", post(upload_pack))
+        .route("/library.git/git-receive-pack", post(receive_pack))
+        .route("/library.git/{*rest}", any(unknown))
+        .with_state(endpoint)
+}
+
+#[derive(Debug, Deserialize)]
+struct InfoRefs {
+    service: Option<String>,
+}
+
+/// A refusal that git shows to its user as `remote:` lines.
+fn refused(status: StatusCode, text: &str) -> Response {
+    let mut response = (status, format!("{text}\n")).into_response();
+    if matches!(
+        status,
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
+    ) {
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+    }
+    response
+}
+
+async fn not_a_page() -> Response {
+    refused(
+        StatusCode::NOT_FOUND,
+        "this is a git repository, not a page: git clone this address",
+    )
+}
+
+async fn unknown() -> Response {
+    refused(
+        StatusCode::NOT_FOUND,
+        "there is nothing here; git's dumb protocol is not served, only the smart one (git 1.6.6 and newer)",
+    )
+}
+
+async fn info_refs(
+    State(endpoint): State<Arc<Endpoint>>,
+    Query(query): Query<InfoRefs>,
+    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    headers: HeaderMap,
+) -> Response {
+    let Some(name) = query.service else {
+        return unknown().await;
+    };
+    let Some(service) = Service::named(&name) else {
+        return refused(StatusCode::FORBIDDEN, "this server has no such git service");
+    };
+    let place = match endpoint.places(service).take().await {
+        Ok(place) => place,
+        Err(full) => return busy(service, &full),
+    };
+    let protocol = protocol(&headers);
+    // protocol-v2(5): a version 2 answer of upload-pack has no service line
+    let plain = service == Service::UploadPack && protocol.is_some_and(|p| p.contains("version=2"));
+    let prologue = if plain {
+        String::new()
+    } else {
+        let line = format!("# service={name}\n");
+        format!("{:04x}{line}0000", line.len() + 4)
+    };
+    let job = exchange::Job {
+        endpoint: endpoint.clone(),
+        service,
+        step: Step::Advertise,
+        protocol: protocol.map(str::to_owned),
+        peer: peer.map(|axum::Extension(ConnectInfo(peer))| peer),
+        prologue,
+        gzip: false,
+        place,
+    };
+    answer(job, Body::empty(), "advertisement")
+}
+
+async fn upload_pack(
+    State(endpoint): State<Arc<Endpoint>>,
+    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    request: Request,
+) -> Response {
+    rpc(endpoint, Service::UploadPack, peer, request).await
+}
+
+async fn receive_pack(
+    State(endpoint): State<Arc<Endpoint>>,
+    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    request: Request,
+) -> Response {
+    rpc(endpoint, Service::ReceivePack, peer, request).await
+}
+
+async fn rpc(
+    endpoint: Arc<Endpoint>,
+    service: Service,
+    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    request: Request,
+) -> Response {
+    debug_assert_eq!(request.method(), Method::POST);
+    let headers = request.headers();
+    let wanted = format!("application/x-{}-request", service.name());
+    if text(headers, &header::CONTENT_TYPE) != Some(&wanted) {
+        return refused(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            &format!("the Content-Type must be {wanted}"),
+        );
+    }
+    let gzip = match text(headers, &header::CONTENT_ENCODING) {
+        None | Some("identity") => false,
+        Some("gzip" | "x-gzip") => true,
+        Some(_) => {
+            return refused(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the Content-Encoding must be gzip, or none",
+            );
+        }
+    };
+    let protocol = protocol(headers).map(str::to_owned);
+    let place = match endpoint.places(service).take().await {
+        Ok(place) => place,
+        Err(full) => return busy(service, &full),
+    };
+    let job = exchange::Job {
+        endpoint: endpoint.clone(),
+        service,
+        step: Step::Answer,
+        protocol,
+        peer: peer.map(|axum::Extension(ConnectInfo(peer))| peer),
+        prologue: String::new(),
+        gzip,
+        place,
+    };
+    answer(job, request.into_body(), "result")
+}
+
+fn answer(job: exchange::Job, body: Body, kind: &str) -> Response {
+    let content_type = format!("application/x-{}-{kind}", job.service.name());
+    match exchange::start(job, body) {
+        Ok(body) => {
+            let mut response = Response::new(body);
+            let headers = response.headers_mut();
+            if let Ok(value) = HeaderValue::from_str(&content_type) {
+                headers.insert(header::CONTENT_TYPE, value);
+            }
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+            response
+        }
+        Err(error) => {
+            tracing::error!(%error, "a git process could not be started");
+            refused(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "git could not be started on the server; its log says why",
+            )
+        }
+    }
+}
+
+fn busy(service: Service, full: &Full) -> Response {
+    let what = match service {
+        Service::UploadPack => "clones and fetches",
+        Service::ReceivePack => "pushes",
+    };
+    refused(
+        StatusCode::SERVICE_UNAVAILABLE,
+        &format!("{full} {what}; try again in {RETRY_AFTER} seconds"),
+    )
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+/// The Git-Protocol header, when it has no other characters than git writes: it becomes an environment variable.
+fn protocol(headers: &HeaderMap) -> Option<&str> {
+    let value = text(headers, &HeaderName::from_static("git-protocol"))?;
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'=' | b':' | b'-' | b'.' | b'_' | b'/');
+    (value.len() <= 256 && value.bytes().all(plain)).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_protocol_header_is_taken_only_as_git_writes_it() {
+        let check = |value: &'static str, taken: bool| {
+            let mut headers = HeaderMap::new();
+            headers.insert("git-protocol", HeaderValue::from_static(value));
+            assert_eq!(protocol(&headers).is_some(), taken, "{value}");
+        };
+        check("version=2", true);
+        check("version=1:feature=a-b", true);
+        check("version=2; rm -rf /", false);
+        check("version=2$(id)", false);
+        check("version=2\tx", false);
+        assert_eq!(protocol(&HeaderMap::new()), None);
+    }
+}

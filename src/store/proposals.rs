@@ -1,0 +1,116 @@
+//! Rows of proposals and of their revisions.
+
+use sqlx::FromRow;
+
+use super::{Store, StoreError};
+
+/// A proposal.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct ProposalRow {
+    /// Its number, from 1.
+    pub number: i64,
+    /// The branch it is for.
+    pub target: String,
+    /// The name its author gave it, by which a second push finds it.
+    pub topic: Option<String>,
+    /// What it is about, one line.
+    pub title: String,
+    /// The actor who opened it.
+    pub author: String,
+    /// `open`, `merged` or `closed`.
+    pub state: String,
+    /// The commit that is proposed.
+    pub head: String,
+    /// How often something was pushed to it.
+    pub revision: i64,
+    /// When it was opened, in milliseconds since 1970.
+    pub opened_at: i64,
+    /// When it last changed, in milliseconds since 1970.
+    pub changed_at: i64,
+}
+
+/// One push to a proposal.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct RevisionRow {
+    /// From 1.
+    pub revision: i64,
+    /// The commit that was pushed.
+    pub head: String,
+    /// The actor who pushed it.
+    pub pushed_by: String,
+    /// When, in milliseconds since 1970.
+    pub pushed_at: i64,
+}
+
+impl Store {
+    /// Writes a proposal and its newest revision, both as the row says; what was there before is replaced.
+    pub async fn put_proposal(&self, row: &ProposalRow, pushed_by: &str) -> Result<(), StoreError> {
+        let mut transaction = self.write.begin_with("BEGIN IMMEDIATE").await?;
+        sqlx::query(
+            "INSERT INTO proposal (number, target, topic, title, author, state, head, revision, opened_at, changed_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+             ON CONFLICT (number) DO UPDATE SET topic = excluded.topic, title = excluded.title, state = excluded.state,
+                 head = excluded.head, revision = excluded.revision, changed_at = excluded.changed_at",
+        )
+        .bind(row.number)
+        .bind(&row.target)
+        .bind(&row.topic)
+        .bind(&row.title)
+        .bind(&row.author)
+        .bind(&row.state)
+        .bind(&row.head)
+        .bind(row.revision)
+        .bind(row.opened_at)
+        .bind(row.changed_at)
+        .execute(&mut *transaction)
+        .await?;
+        sqlx::query(
+            "INSERT INTO proposal_revision (proposal, revision, head, pushed_by, pushed_at)
+             VALUES ($1, $2, $3, $4, $5) ON CONFLICT (proposal, revision) DO NOTHING",
+        )
+        .bind(row.number)
+        .bind(row.revision)
+        .bind(&row.head)
+        .bind(pushed_by)
+        .bind(row.changed_at)
+        .execute(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// The proposals in a state, by number.
+    pub async fn proposals_in(&self, state: &str) -> Result<Vec<ProposalRow>, StoreError> {
+        Ok(
+            sqlx::query_as("SELECT * FROM proposal WHERE state = $1 ORDER BY number")
+                .bind(state)
+                .fetch_all(&self.read)
+                .await?,
+        )
+    }
+
+    /// One proposal.
+    pub async fn proposal(&self, number: i64) -> Result<Option<ProposalRow>, StoreError> {
+        Ok(sqlx::query_as("SELECT * FROM proposal WHERE number = $1")
+            .bind(number)
+            .fetch_optional(&self.read)
+            .await?)
+    }
+
+    /// The pushes to a proposal, oldest first.
+    pub async fn revisions_of(&self, number: i64) -> Result<Vec<RevisionRow>, StoreError> {
+        Ok(sqlx::query_as(
+            "SELECT revision, head, pushed_by, pushed_at FROM proposal_revision WHERE proposal = $1 ORDER BY revision",
+        )
+        .bind(number)
+        .fetch_all(&self.read)
+        .await?)
+    }
+
+    /// The highest number any proposal has; 0 where there is none.
+    pub async fn last_proposal(&self) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar("SELECT COALESCE(MAX(number), 0) FROM proposal")
+            .fetch_one(&self.read)
+            .await?)
+    }
+}
