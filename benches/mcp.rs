@@ -89,6 +89,7 @@ fn calls(criterion: &mut Criterion) {
     let ours = router(AppState {
         registry,
         mcp: service.clone(),
+        git: None,
         allowed: Arc::new(Allowed::default()),
         url: "http://localhost".into(),
         shutdown: CancellationToken::new(),

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::mcp::clients::Inline;
@@ -40,6 +40,12 @@ pub struct Config {
     pub keep_alive_seconds: u64,
     /// HTTP: connections at a time.
     pub max_connections: usize,
+    /// git: how pushes and fetches are bounded.
+    pub git: crate::git_http::Settings,
+    /// git: branches beside main that may be neither rewound nor deleted.
+    pub protected_branches: Vec<String>,
+    /// This program, which git's hooks run again.
+    pub program: PathBuf,
     /// Limits of the format and of a render.
     pub limits: Limits,
     origins: BTreeMap<&'static str, Origin>,
@@ -95,6 +101,22 @@ pub const KEYS: &[(&str, &str)] = &[
         "time between two comments on a silent stream",
     ),
     ("http.max_connections", "connections at a time"),
+    ("git.max_push_bytes", "largest push, decompressed"),
+    ("git.max_pushes", "pushes at a time"),
+    ("git.max_fetches", "clones and fetches at a time"),
+    (
+        "git.queue_length",
+        "pushes, and fetches, that wait for their turn; more are refused",
+    ),
+    ("git.queue_wait_seconds", "how long they wait"),
+    (
+        "git.idle_seconds",
+        "time without a byte after which a push or fetch ends",
+    ),
+    (
+        "git.protected_branches",
+        "branches beside main that may not be rewound or deleted, e.g. release/*",
+    ),
     (
         "limits.prompt_file_bytes",
         "a prompt, partial, cuebook.toml or labels.toml",
@@ -134,6 +156,9 @@ impl Default for Config {
             max_streams: mcp.max_streams,
             keep_alive_seconds: mcp.keep_alive.as_secs(),
             max_connections: crate::http::Limits::default().connections,
+            git: crate::git_http::Settings::default(),
+            protected_branches: Vec::new(),
+            program: std::env::current_exe().unwrap_or_else(|_| "cuebook".into()),
             limits: Limits::default(),
             origins: BTreeMap::new(),
         }
@@ -149,6 +174,10 @@ fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display + Copy>(
         Ok(n) if n >= least && n <= most => Ok(n),
         _ => Err(format!("must be a number from {least} to {most}")),
     }
+}
+
+fn seconds(value: &str) -> Result<Duration, String> {
+    number(value, 1, 3600).map(Duration::from_secs)
 }
 
 fn flag(value: &str) -> Result<bool, String> {
@@ -187,6 +216,19 @@ impl Config {
             "mcp.max_streams" => self.max_streams = number(value, 0, 1_000_000)?,
             "mcp.keep_alive_seconds" => self.keep_alive_seconds = number(value, 1, 3600)?,
             "http.max_connections" => self.max_connections = number(value, 1, 1_000_000)?,
+            "git.max_push_bytes" => self.git.max_push_bytes = number(value, 1, 1 << 40)?,
+            "git.max_pushes" => self.git.pushes = number(value, 1, 1000)?,
+            "git.max_fetches" => self.git.reads = number(value, 1, 1000)?,
+            "git.queue_length" => self.git.queue = number(value, 0, 100_000)?,
+            "git.queue_wait_seconds" => self.git.queue_wait = seconds(value)?,
+            "git.idle_seconds" => self.git.idle = seconds(value)?,
+            "git.protected_branches" => {
+                self.protected_branches = value
+                    .split(',')
+                    .map(|name| name.trim().to_owned())
+                    .filter(|name| !name.is_empty())
+                    .collect();
+            }
             "limits.prompt_file_bytes" => self.limits.prompt_file_bytes = bytes(16 * MIB)?,
             "limits.front_matter_bytes" => self.limits.front_matter_bytes = bytes(MIB)?,
             "limits.closure_bytes" => self.limits.closure_bytes = bytes(64 * MIB)?,
@@ -222,6 +264,13 @@ impl Config {
             "mcp.max_streams" => self.max_streams.to_string(),
             "mcp.keep_alive_seconds" => self.keep_alive_seconds.to_string(),
             "http.max_connections" => self.max_connections.to_string(),
+            "git.max_push_bytes" => self.git.max_push_bytes.to_string(),
+            "git.max_pushes" => self.git.pushes.to_string(),
+            "git.max_fetches" => self.git.reads.to_string(),
+            "git.queue_length" => self.git.queue.to_string(),
+            "git.queue_wait_seconds" => self.git.queue_wait.as_secs().to_string(),
+            "git.idle_seconds" => self.git.idle.as_secs().to_string(),
+            "git.protected_branches" => self.protected_branches.join(","),
             "limits.prompt_file_bytes" => self.limits.prompt_file_bytes.to_string(),
             "limits.front_matter_bytes" => self.limits.front_matter_bytes.to_string(),
             "limits.closure_bytes" => self.limits.closure_bytes.to_string(),
@@ -323,6 +372,15 @@ impl Config {
         out
     }
 
+    /// The settings of the gate; `url` is the address that clients use.
+    pub fn gate(&self, url: String) -> crate::gate::Settings {
+        crate::gate::Settings {
+            protected_branches: self.protected_branches.clone(),
+            url,
+            closed: None,
+        }
+    }
+
     /// The settings of the MCP layer.
     pub fn mcp(&self, session_key: [u8; 32]) -> crate::mcp::Settings {
         crate::mcp::Settings {
@@ -359,6 +417,10 @@ fn flatten(prefix: &str, value: &toml::Value, out: &mut Vec<(String, String)>) {
         toml::Value::String(text) => out.push((prefix.into(), text.clone())),
         toml::Value::Integer(n) => out.push((prefix.into(), n.to_string())),
         toml::Value::Boolean(b) => out.push((prefix.into(), b.to_string())),
+        toml::Value::Array(values) if values.iter().all(toml::Value::is_str) => {
+            let names: Vec<&str> = values.iter().filter_map(toml::Value::as_str).collect();
+            out.push((prefix.into(), names.join(",")));
+        }
         toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Array(_) => {
             out.push((prefix.into(), "(a value of another type)".into()));
         }

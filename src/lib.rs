@@ -3,16 +3,21 @@
 //! Prompts live in a git repository, are served to every IDE as slash commands over the Model Context
 //! Protocol, and are published with `git push`. See `ARCHITECTURE.md` for the code map.
 
+pub mod access;
 pub mod catalog;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod gate;
 pub mod git;
+pub mod git_http;
 pub mod http;
 pub mod mcp;
 pub mod prompt;
+pub mod proposals;
 pub mod registry;
 pub mod router;
 pub mod server;
 pub mod starter;
+pub mod store;
 pub mod telemetry;

@@ -12,6 +12,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::http::{Allowed, json_error, layers};
+use crate::git_http;
 use crate::mcp;
 use crate::registry::{Registry, Status};
 
@@ -22,6 +23,8 @@ pub struct AppState {
     pub registry: Arc<Registry>,
     /// The MCP core.
     pub mcp: Arc<mcp::Service>,
+    /// What git clients reach; none where a work tree is served.
+    pub git: Option<Arc<git_http::Endpoint>>,
     /// Hosts and origins that are served.
     pub allowed: Arc<Allowed>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
@@ -46,8 +49,12 @@ pub fn router(state: AppState) -> Router {
         .route("/", get(front))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
-        .with_state(state)
+        .with_state(state.clone())
         .merge(mcp)
+        .merge(match state.git {
+            Some(endpoint) => git_http::routes(endpoint),
+            None => git_http::none(),
+        })
         .fallback(not_found);
     layers(router, allowed)
 }
@@ -60,10 +67,15 @@ async fn front(State(state): State<AppState>) -> Response {
     let prompts = if count == 1 { "prompt" } else { "prompts" };
     let page = format!(
         "{title}\n\nThis is Cuebook, a prompt registry. It serves {count} {prompts} over the Model Context Protocol.\n\n\
-         MCP endpoint   {url}/mcp\nOne folder     {url}/mcp/<folder>\nHealth         {url}/healthz and {url}/readyz\n\n\
+         MCP endpoint   {url}/mcp\nOne folder     {url}/mcp/<folder>\n{git}Health         {url}/healthz and {url}/readyz\n\n\
          `cuebook connect CLIENT` prints the configuration for an editor, e.g.\n\n  \
          claude mcp add --transport http cuebook {url}/mcp\n",
         url = state.url,
+        git = if state.git.is_some() {
+            format!("The library    git clone {}/library.git\n", state.url)
+        } else {
+            String::new()
+        },
     );
     (
         [(

@@ -10,16 +10,21 @@ use anyhow::{Context as _, bail};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
-use crate::git::{self, Repository};
+use crate::gate::Gate;
+use crate::git::{self, Repository, pack};
+use crate::git_http;
 use crate::http::Allowed;
 use crate::http::{Limits as HttpLimits, serve};
 use crate::mcp;
+use crate::proposals::Proposals;
 use crate::registry::source::{Library, PARTS};
 use crate::registry::{self, Registry};
 use crate::router::{AppState, router};
 use crate::starter::{self, Language};
+use crate::store::Store;
 
 /// What is served.
 #[derive(Debug, Clone)]
@@ -50,6 +55,7 @@ pub struct Running {
     pub registry: Arc<Registry>,
     shutdown: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
+    git: Option<Git>,
     _lock: Option<File>,
 }
 
@@ -60,7 +66,23 @@ impl Running {
         for task in self.tasks {
             let _ = task.await;
         }
+        // the last pushes have been answered through it
+        if let Some(git) = self.git {
+            git.hooks.cancel();
+            let _ = git.answering.await;
+            if let Some(store) = git.store {
+                store.close().await;
+            }
+        }
     }
+}
+
+/// What takes pushes.
+#[derive(Debug)]
+struct Git {
+    hooks: CancellationToken,
+    answering: JoinHandle<()>,
+    store: Option<Store>,
 }
 
 /// Starts a server; it runs until [`Running::stop`].
@@ -90,6 +112,7 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         library,
         created,
         session_key,
+        data_dir,
         lock,
     } = opened;
     let registry = Arc::new(registry);
@@ -98,9 +121,20 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         .clone()
         .unwrap_or_else(|| format!("http://{address}"));
     let shutdown = CancellationToken::new();
+    let mcp = Arc::new(mcp::Service::new(registry.clone(), config.mcp(session_key)));
+    let pushes = TaskTracker::new();
+    let (git, endpoint) = match data_dir {
+        Some(data_dir) => {
+            let (git, endpoint) =
+                take_pushes(&data_dir, &registry, &mcp, config, &url, &pushes).await?;
+            (Some(git), Some(endpoint))
+        }
+        None => (None, None),
+    };
     let state = AppState {
         registry: registry.clone(),
-        mcp: Arc::new(mcp::Service::new(registry.clone(), config.mcp(session_key))),
+        mcp,
+        git: endpoint,
         allowed,
         url: url.as_str().into(),
         shutdown: shutdown.clone(),
@@ -111,7 +145,7 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     };
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
     let stop = shutdown.clone();
-    let serving = tokio::spawn(async move { serve(listener, router(state), &http, stop).await });
+    let serving = tokio::spawn(async move { serve(listener, router(state), &http, stop, &pushes).await });
     Ok(Running {
         address,
         url,
@@ -120,6 +154,7 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         registry,
         shutdown,
         tasks: vec![serving, watching],
+        git,
         _lock: lock,
     })
 }
@@ -129,6 +164,8 @@ struct Opened {
     library: PathBuf,
     created: bool,
     session_key: [u8; 32],
+    /// Where there is one, pushes are taken.
+    data_dir: Option<PathBuf>,
     lock: Option<File>,
 }
 
@@ -156,6 +193,7 @@ fn open(
                 library: root,
                 created: false,
                 session_key: random_key()?,
+                data_dir: None,
                 lock: None,
             })
         }
@@ -179,10 +217,76 @@ fn open(
                 session_key: session_key(&path.join("session.key"))?,
                 library,
                 created,
+                data_dir: Some(path),
                 lock: Some(lock),
             })
         }
     }
+}
+
+/// Opens the gate and its socket, puts the hooks in their place, and makes the endpoint of git clients.
+async fn take_pushes(
+    data_dir: &Path,
+    registry: &Arc<Registry>,
+    mcp: &Arc<mcp::Service>,
+    config: &Config,
+    url: &str,
+    pushes: &TaskTracker,
+) -> anyhow::Result<(Git, Arc<git_http::Endpoint>)> {
+    let repository = Repository::open(&data_dir.join("library.git"))?;
+    let hooks = crate::gate::install::install(data_dir, &config.program)
+        .context("cannot write the hooks that check a push")?;
+    repository.configure(&pack::own_settings(&hooks, config.git.max_push_bytes))?;
+    let database = data_dir.join("cuebook.db");
+    // what is served needs no database: without it there are only no proposals
+    let (store, proposals) = match Store::open(&database).await {
+        Ok(store) => {
+            let proposals = Arc::new(Proposals::new(store.clone(), repository.clone()));
+            if let Err(error) = proposals.reconcile(crate::clock::unix_millis()).await {
+                tracing::error!(%error, "the proposals could not be brought up to the repository");
+            }
+            (Some(store), Ok(proposals))
+        }
+        Err(error) => {
+            tracing::error!(%error, path = %database.display(), "prompts are served and published, but no proposals can be taken");
+            (None, Err(format!("{}: {error}", database.display())))
+        }
+    };
+    let told = mcp.clone();
+    let gate = Arc::new(Gate::new(
+        registry.clone(),
+        repository.clone(),
+        proposals,
+        config.gate(url.to_owned()),
+        Some(Box::new(move || told.open_streams())),
+    ));
+    let cancel = CancellationToken::new();
+    let answering = answer_hooks(data_dir, gate, cancel.clone())?;
+    let endpoint = git_http::Endpoint::new(
+        repository.path().canonicalize()?,
+        hooks,
+        config.git.clone(),
+        pushes.clone(),
+    );
+    let git = Git {
+        hooks: cancel,
+        answering,
+        store,
+    };
+    Ok((git, Arc::new(endpoint)))
+}
+
+#[cfg(unix)]
+fn answer_hooks(data_dir: &Path, gate: Arc<Gate>, cancel: CancellationToken) -> anyhow::Result<JoinHandle<()>> {
+    let socket = crate::gate::socket::Socket::bind(data_dir, &std::env::temp_dir())
+        .context("cannot open the socket on which git's hooks ask")?;
+    Ok(tokio::spawn(socket.serve(gate, cancel)))
+}
+
+/// Where there are no Unix sockets, a hook judges by itself.
+#[cfg(not(unix))]
+fn answer_hooks(_: &Path, _: Arc<Gate>, cancel: CancellationToken) -> anyhow::Result<JoinHandle<()>> {
+    Ok(tokio::spawn(async move { cancel.cancelled().await }))
 }
 
 /// A library itself is no place for a data directory: its clone would get a second repository inside, and not be served.

@@ -3,6 +3,7 @@
 use include_dir::{Dir, include_dir};
 
 use crate::git::NewFile;
+use crate::git::history::Facts;
 
 static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/templates");
 
@@ -45,6 +46,15 @@ impl Language {
             }
         }
     }
+}
+
+/// Whether a commit is a starter library as it was made: its first push may replace it.
+pub fn is_untouched(commit: &Facts) -> bool {
+    commit.parents == 0
+        && commit.committer_email == crate::git::SERVER_EMAIL
+        && [Language::En, Language::Ko]
+            .iter()
+            .any(|language| language.commit_message().trim() == commit.message.trim())
 }
 
 /// The files of the starter library, by path.

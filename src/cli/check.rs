@@ -24,6 +24,7 @@ Exit code: 0 when there is no error (warnings do not count), 1 when there is one
 
   cuebook check                    the files in this folder, uncommitted edits included
   cuebook check --revision HEAD    what is committed
+  cuebook check --staged           what the next commit would hold; `cuebook hook install` runs it before each
   cuebook check --fix              wraps pasted Helm, GitHub Actions and Alertmanager text in {% raw %}
   cuebook check --format github    annotations in a GitHub workflow")]
 pub(super) struct Args {
@@ -33,6 +34,9 @@ pub(super) struct Args {
     /// Check a commit instead of the files: a commit id, a branch, HEAD~1
     #[arg(long, value_name = "REVISION")]
     revision: Option<String>,
+    /// Check what is staged for the next commit instead of the files
+    #[arg(long, conflicts_with_all = ["revision", "fix"])]
+    staged: bool,
     /// How problems are printed
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -55,7 +59,16 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         };
         fixed = Some(super::fix::run(root, limits)?);
     }
-    let (built, names, served) = match (&args.revision, &library) {
+    let staged = if args.staged {
+        Some(crate::git::staged_commit(
+            &args.dir,
+            super::variable("GIT_INDEX_FILE").as_deref(),
+        )?)
+    } else {
+        None
+    };
+    let revision = staged.as_ref().or(args.revision.as_ref());
+    let (built, names, served) = match (revision, &library) {
         (None, Library::WorkTree { root, .. }) => {
             let tree =
                 WorkTree::open(root).with_context(|| format!("cannot read {}", root.display()))?;

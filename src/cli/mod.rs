@@ -5,6 +5,7 @@ mod check;
 pub mod connect;
 pub mod endpoint;
 mod fix;
+mod hook;
 mod init;
 mod render;
 pub mod report;
@@ -62,6 +63,9 @@ enum Command {
     Check(check::Args),
     /// Render a prompt with arguments, as a client gets it
     Render(render::Args),
+    /// Check every commit of a clone before it is made
+    #[command(subcommand)]
+    Hook(hook::Command),
     /// Print how to connect a client
     Connect(connect::Args),
     /// Show the server's settings and where each comes from
@@ -157,6 +161,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Render(args) => {
             log("warn")?;
             render::run(&args, &mut out)
+        }
+        Command::Hook(command) => {
+            log("warn")?;
+            hook::run(&command, &mut out)
         }
         Command::Connect(args) => {
             let executable = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("cuebook"));

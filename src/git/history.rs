@@ -1,7 +1,7 @@
 //! Commits and refs as a push needs them: how one commit follows another, which refs there are, moving several at once.
 
 use super::process::{git_with, run};
-use super::{GitError, Repository};
+use super::{GitError, Repository, SERVER_EMAIL};
 
 /// How a new tip follows an old one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl Repository {
         command
             .args(["update-ref", "-m", reason, "--stdin"])
             .env("GIT_COMMITTER_NAME", "Cuebook")
-            .env("GIT_COMMITTER_EMAIL", "cuebook@localhost");
+            .env("GIT_COMMITTER_EMAIL", SERVER_EMAIL);
         match run(command, "update-ref", input.as_bytes()) {
             Ok(_) => Ok(()),
             Err(GitError::Process { message, .. })

@@ -9,8 +9,12 @@ mod process;
 
 use std::path::{Path, PathBuf};
 
-pub use process::{NewFile, clone, import_commit, init, reset_work_tree, version};
+pub use process::{
+    NewFile, clone, hooks_folder, import_commit, init, reset_work_tree, staged_commit, version,
+};
 
+/// The address that commits and reflogs of the server itself carry.
+pub const SERVER_EMAIL: &str = "cuebook@localhost";
 /// The branch that is served.
 pub const MAIN: &str = "refs/heads/main";
 /// Where the newest clean commit is remembered.

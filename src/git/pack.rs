@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use super::SERVER_EMAIL;
 use super::process::git_with;
 
 /// A service of the smart protocol.
@@ -129,7 +130,7 @@ pub fn receive_pack(
     }
     command
         .env("GIT_COMMITTER_NAME", how.pusher)
-        .env("GIT_COMMITTER_EMAIL", "cuebook@localhost");
+        .env("GIT_COMMITTER_EMAIL", SERVER_EMAIL);
     for (name, value) in environment {
         command.env(name, value);
     }

@@ -1,10 +1,11 @@
 //! Git processes: an environment of our own, nothing of the caller's configuration.
 
+use std::ffi::OsStr;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{GitError, MAIN};
+use super::{GitError, MAIN, SERVER_EMAIL};
 
 /// A file to be committed.
 #[derive(Debug, Clone)]
@@ -107,6 +108,39 @@ pub fn reset_work_tree(path: &Path) -> Result<(), GitError> {
     run(command, "reset", b"").map(drop)
 }
 
+/// The folder of a clone's hooks, as git finds it.
+pub fn hooks_folder(dir: &Path) -> Result<PathBuf, GitError> {
+    let mut command = git(dir);
+    command.args(["rev-parse", "--git-path", "hooks"]);
+    // where the person has set core.hooksPath, that is where git looks
+    command.env_remove("GIT_CONFIG_GLOBAL").env_remove("GIT_CONFIG_NOSYSTEM");
+    #[allow(clippy::disallowed_methods, reason = "their configuration is in their home")]
+    if let Some(home) = std::env::var_os("HOME") {
+        command.env("HOME", home);
+    }
+    Ok(dir.join(run(command, "rev-parse", b"")?))
+}
+
+/// A commit of what is staged in a clone, which no ref points to. `index` is `GIT_INDEX_FILE` where git has set it: a
+/// commit of some paths has an index of its own.
+pub fn staged_commit(dir: &Path, index: Option<&OsStr>) -> Result<String, GitError> {
+    let mut command = git(dir);
+    command.arg("write-tree");
+    if let Some(index) = index {
+        command.env("GIT_INDEX_FILE", index);
+    }
+    let tree = run(command, "write-tree", b"")?;
+    let mut command = git(dir);
+    command.args(["commit-tree", "-m", "staged", &tree]);
+    for role in ["AUTHOR", "COMMITTER"] {
+        command
+            .env(format!("GIT_{role}_NAME"), "Cuebook")
+            .env(format!("GIT_{role}_EMAIL"), SERVER_EMAIL)
+            .env(format!("GIT_{role}_DATE"), "@0 +0000");
+    }
+    run(command, "commit-tree", b"")
+}
+
 /// Clones a repository; what git says goes to the terminal.
 pub fn clone(url: &str, path: &Path) -> Result<(), GitError> {
     // credentials and proxies of the person who runs it: this one is not the server's
@@ -144,7 +178,7 @@ pub fn import_commit(
         out
     };
     stream.extend_from_slice(
-        format!("commit {MAIN}\ncommitter Cuebook <cuebook@localhost> {seconds} +0000\n")
+        format!("commit {MAIN}\ncommitter Cuebook <{SERVER_EMAIL}> {seconds} +0000\n")
             .as_bytes(),
     );
     stream.extend(data(message.as_bytes()));

@@ -37,6 +37,7 @@ pub(super) struct Job {
     /// Whether the request's body is compressed.
     pub(super) gzip: bool,
     /// Kept until the exchange has ended.
+    #[expect(dead_code, reason = "dropping it is what it is for")]
     pub(super) place: OwnedSemaphorePermit,
 }
 
@@ -156,7 +157,7 @@ impl Exchange {
                 fed = &mut feeding => (fed, passing.await),
             };
             if !sent {
-                self.kill();
+                kill(&mut self.child);
             }
             let status = self.child.wait().await;
             if !sent || status.as_ref().is_ok_and(|s| !s.success()) {
@@ -176,18 +177,6 @@ impl Exchange {
         )
     }
 
-    /// Ends a fetch: git and what it has started.
-    fn kill(&mut self) {
-        #[cfg(unix)]
-        if let Some(pid) = self.child.id()
-            && let Ok(pid) = i32::try_from(pid)
-            && let Some(group) = rustix::process::Pid::from_raw(pid)
-        {
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
-        let _ = self.child.start_kill();
-    }
-
     fn log(&self, fed: &Fed, status: &io::Result<ExitStatus>, errors: &str) {
         let service = self.job.service.name();
         let elapsed_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -202,6 +191,18 @@ impl Exchange {
             tracing::warn!(service, peer, "git: {errors}");
         }
     }
+}
+
+/// Ends a fetch: git and what it has started.
+fn kill(child: &mut Child) {
+    #[cfg(unix)]
+    if let Some(pid) = child.id()
+        && let Ok(pid) = i32::try_from(pid)
+        && let Some(group) = rustix::process::Pid::from_raw(pid)
+    {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let _ = child.start_kill();
 }
 
 /// Gives a request's body to a process, and reads it to its end also when the process wants no more: a client that

@@ -14,12 +14,11 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Query, Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use axum::http::{Method, StatusCode};
+use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
-use serde::Deserialize;
 use tokio_util::task::TaskTracker;
 
 use crate::git::pack::{Service, Step};
@@ -107,9 +106,18 @@ pub fn routes(endpoint: Arc<Endpoint>) -> Router {
         .with_state(endpoint)
 }
 
-#[derive(Debug, Deserialize)]
-struct InfoRefs {
-    service: Option<String>,
+/// The same where no repository is served: a work tree with uncommitted edits has none to push to.
+pub fn none() -> Router {
+    Router::new()
+        .route("/library.git", any(no_repository))
+        .route("/library.git/{*rest}", any(no_repository))
+}
+
+async fn no_repository() -> Response {
+    refused(
+        StatusCode::NOT_FOUND,
+        "this server shows a work tree (cuebook serve --watch) and takes no clones or pushes",
+    )
 }
 
 /// A refusal that git shows to its user as `remote:` lines.
@@ -142,14 +150,15 @@ async fn unknown() -> Response {
 
 async fn info_refs(
     State(endpoint): State<Arc<Endpoint>>,
-    Query(query): Query<InfoRefs>,
+    uri: Uri,
     peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
     headers: HeaderMap,
 ) -> Response {
-    let Some(name) = query.service else {
+    let asked = uri.query().unwrap_or_default().split('&');
+    let Some(name) = asked.filter_map(|part| part.strip_prefix("service=")).next() else {
         return unknown().await;
     };
-    let Some(service) = Service::named(&name) else {
+    let Some(service) = Service::named(name) else {
         return refused(StatusCode::FORBIDDEN, "this server has no such git service");
     };
     let place = match endpoint.places(service).take().await {

@@ -75,7 +75,7 @@ impl Report {
     }
 
     /// The process has ended: the rest, after a line for the person who pushes where one is to be said.
-    pub(super) fn end(mut self, line: Option<&str>) -> Bytes {
+    pub(super) fn end(self, line: Option<&str>) -> Bytes {
         let mut out = BytesMut::new();
         if let Some(line) = line
             && self.sideband

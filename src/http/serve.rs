@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 /// What one connection and all of them may cost.
@@ -43,12 +44,17 @@ impl Default for Limits {
     }
 }
 
-/// Serves a router until told to stop; returns when every connection has ended or the grace is over.
+/// Time for the answer of a write that has just ended.
+const LAST: Duration = Duration::from_secs(1);
+
+/// Serves a router until told to stop; returns when every connection has ended or the grace is over. `writes` are tasks
+/// that must not be cut (a push): the end of those that run then is waited for.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
     limits: &Limits,
     shutdown: CancellationToken,
+    writes: &TaskTracker,
 ) {
     let places = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
@@ -86,10 +92,20 @@ pub async fn serve(
         });
     }
     drop(listener);
+    writes.close();
     let ended = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(limits.grace, ended).await.is_err() {
-        tracing::warn!("some connections did not end in time and were cut");
+    tokio::pin!(ended);
+    if tokio::time::timeout(limits.grace, &mut ended).await.is_err() {
+        if !writes.is_empty() {
+            tracing::info!("waiting for {} pushes to end", writes.len());
+        }
+        writes.wait().await;
+        // their answers are on the way
+        if tokio::time::timeout(LAST, ended).await.is_err() {
+            tracing::warn!("some connections did not end in time and were cut");
+        }
     }
+    writes.wait().await;
 }
 
 async fn connection(

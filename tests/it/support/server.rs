@@ -13,6 +13,7 @@ use cuebook::router::{AppState, router};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::library::TestLibrary;
 
@@ -82,6 +83,7 @@ impl TestServer {
         let state = AppState {
             registry: registry.clone(),
             mcp: service.clone(),
+            git: None,
             allowed: Arc::new(Allowed::new(public_url).unwrap()),
             url: format!("http://{address}").into(),
             shutdown: cancel.clone(),
@@ -92,7 +94,7 @@ impl TestServer {
             ..Limits::default()
         };
         let stop = cancel.clone();
-        let task = tokio::spawn(async move { serve(listener, router, &limits, stop).await });
+        let task = tokio::spawn(async move { serve(listener, router, &limits, stop, &TaskTracker::new()).await });
         Self {
             address,
             registry,

@@ -1,0 +1,372 @@
+//! The one gate of every push, whichever way it comes: what it may move, what its content must pass, what follows.
+//!
+//! git's hooks ask it: `hook` is the side that git runs, `socket` the server's. Nothing here knows HTTP.
+
+pub mod hook;
+pub mod install;
+mod lines;
+pub mod rules;
+#[cfg(unix)]
+pub mod socket;
+pub mod wire;
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+use tokio::sync::Semaphore;
+
+use crate::access::Actor;
+use crate::git::history::NOTHING;
+use crate::git::{GitError, MAIN, Repository};
+use crate::prompt::Problem;
+use crate::proposals::{ProposeError, Proposals, head_ref};
+use crate::registry::candidate::Checked;
+use crate::registry::{OpenError, Registry};
+use crate::starter;
+
+use rules::{Kind, Refused};
+use wire::{Answer, Hook, Proposed, Question, Update};
+
+/// The environment variable in which the HTTP adapter names its client to the hooks.
+pub const PEER: &str = "CUEBOOK_PEER";
+
+/// What of a check is kept until the ref has moved, in pushes.
+const KEPT: usize = 16;
+/// Checks at a time; each builds a catalog.
+const CHECKS: usize = 2;
+/// The kind of problem that keeps a branch out that is not even served.
+const SECRET: &str = "secret";
+
+/// How the gate judges.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Branches beside main that may be neither rewound nor deleted.
+    pub protected_branches: Vec<String>,
+    /// The address that clients use.
+    pub url: String,
+    /// Why nobody may push to main here, and where to push instead: the library follows another.
+    pub closed: Option<Refused>,
+}
+
+/// How many clients would be told of a change.
+pub type Clients = Box<dyn Fn() -> usize + Send + Sync>;
+
+/// The gate of a library.
+pub struct Gate {
+    registry: Arc<Registry>,
+    repository: Repository,
+    /// Where proposals are kept; or why there are none.
+    proposals: Result<Arc<Proposals>, String>,
+    settings: Settings,
+    clients: Option<Clients>,
+    checks: Semaphore,
+    checked: Mutex<LruCache<String, Arc<Checked>>>,
+}
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gate").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// Why a push could not be judged; the person sees that it is not their fault.
+#[derive(Debug, thiserror::Error)]
+enum JudgeError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+impl Gate {
+    /// The gate of a registry's repository. `clients` counts who is told; without it nobody is.
+    pub fn new(
+        registry: Arc<Registry>,
+        repository: Repository,
+        proposals: Result<Arc<Proposals>, String>,
+        settings: Settings,
+        clients: Option<Clients>,
+    ) -> Self {
+        Self {
+            registry,
+            repository,
+            proposals,
+            settings,
+            clients,
+            checks: Semaphore::new(CHECKS),
+            checked: Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN))),
+        }
+    }
+
+    /// Answers a hook.
+    pub async fn answer(self: &Arc<Self>, question: Question) -> Answer {
+        match question.hook {
+            Hook::PreReceive => self.accept(question).await,
+            Hook::ProcReceive => self.propose(question).await,
+            Hook::PostReceive => self.published(question).await,
+        }
+    }
+
+    /// Whether a push may go on: every ref it moves is judged, and one that is refused refuses all.
+    async fn accept(self: &Arc<Self>, question: Question) -> Answer {
+        let Ok(_one) = self.checks.acquire().await else {
+            return unjudged("the server is stopping");
+        };
+        let gate = self.clone();
+        let judged = tokio::task::spawn_blocking(move || gate.judge(&question)).await;
+        match judged {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "a push could not be checked");
+                unjudged("the server could not read it; its log says more")
+            }
+            Err(error) => {
+                tracing::error!(%error, "the check of a push failed");
+                unjudged("the check failed; the server's log says more")
+            }
+        }
+    }
+
+    fn judge(&self, question: &Question) -> Result<Answer, JudgeError> {
+        let repository = match &question.quarantine {
+            Some(objects) => self.repository.with_objects(objects),
+            None => self.repository.clone(),
+        };
+        let mut lines = Vec::new();
+        let mut errors = 0;
+        for update in &question.updates {
+            let kind = rules::kind(&update.name, &self.settings.protected_branches);
+            if let Err(refused) = self.may_move(&repository, update, &kind)? {
+                lines.extend(lines::refusal(&refused));
+                errors += 1;
+                continue;
+            }
+            if update.new == NOTHING {
+                continue;
+            }
+            let Some(commit) = repository.commit_of(&update.new)? else {
+                lines.extend(lines::refusal(&Refused {
+                    message: format!("{} does not name a commit", update.name),
+                    hint: "push a commit, or a tag of one".into(),
+                }));
+                errors += 1;
+                continue;
+            };
+            let checked = self.check(&repository, &commit)?;
+            let served = matches!(kind, Kind::Main | Kind::Propose(_));
+            let shown: Vec<&Problem> = checked
+                .problems
+                .iter()
+                .filter(|problem| served || problem.code == SECRET)
+                .collect();
+            errors += shown.iter().filter(|problem| problem.is_error()).count();
+            lines.extend(lines::problems(&shown));
+        }
+        if errors > 0 {
+            lines.push(lines::refused_by(errors));
+            let refs: Vec<&str> = question.updates.iter().map(|u| &*u.name).collect();
+            tracing::info!(peer = question.peer.as_deref(), ?refs, errors, "refused a push");
+        }
+        Ok(Answer {
+            accepted: errors == 0,
+            lines,
+            proposed: Vec::new(),
+        })
+    }
+
+    /// Whether the ref may move so, whatever the content.
+    fn may_move(
+        &self,
+        repository: &Repository,
+        update: &Update,
+        kind: &Kind,
+    ) -> Result<Result<(), Refused>, JudgeError> {
+        let deletes = update.new == NOTHING;
+        if let (Kind::Main, Some(closed)) = (kind, &self.settings.closed) {
+            return Ok(Err(closed.clone()));
+        }
+        if let Err(refused) = rules::by_name(&update.name, kind, deletes) {
+            return Ok(Err(refused));
+        }
+        if let Kind::Propose(_) = kind {
+            if let Err(reason) = &self.proposals {
+                return Ok(Err(Refused {
+                    message: format!("no proposals can be taken: {reason}"),
+                    hint: "the operator of the server has to look".into(),
+                }));
+            }
+            let commit = repository.commit_of(&update.new)?;
+            let main = repository.main_tip()?;
+            if let (Some(commit), Some(main)) = (commit, main)
+                && !repository.related(&commit, &main)?
+            {
+                return Ok(Err(Refused {
+                    message: "the commit has no history in common with main".into(),
+                    hint: "git fetch origin, then git rebase origin/main".into(),
+                }));
+            }
+            return Ok(Ok(()));
+        }
+        if deletes || update.old == NOTHING {
+            return Ok(Ok(()));
+        }
+        // a tag's or a branch's old value may be no commit; then there is no history to lose
+        let (Some(old), Some(new)) = (repository.commit_of(&update.old)?, repository.commit_of(&update.new)?) else {
+            return Ok(Ok(()));
+        };
+        if *kind == Kind::Main && starter::is_untouched(&repository.facts(&old)?) {
+            return Ok(Ok(()));
+        }
+        let advance = repository.advance(&old, &new)?;
+        Ok(rules::by_history(&update.name, kind, advance, &old))
+    }
+
+    fn check(&self, repository: &Repository, commit: &str) -> Result<Arc<Checked>, JudgeError> {
+        let known = |gate: &Self| gate.kept().get(commit).cloned();
+        if let Some(checked) = known(self)
+            && !checked.is_clean()
+        {
+            return Ok(checked);
+        }
+        let checked = Arc::new(self.registry.check(repository, commit)?);
+        self.kept().put(commit.to_owned(), checked.clone());
+        Ok(checked)
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, LruCache<String, Arc<Checked>>> {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens or revises a proposal for each ref.
+    async fn propose(self: &Arc<Self>, question: Question) -> Answer {
+        let mut answer = Answer {
+            accepted: true,
+            ..Answer::default()
+        };
+        for update in question.updates {
+            let refused = |reason: String| Proposed::Refused {
+                pushed: update.name.clone(),
+                reason,
+            };
+            let proposals = match &self.proposals {
+                Ok(proposals) => proposals,
+                Err(reason) => {
+                    answer.proposed.push(refused(reason.clone()));
+                    continue;
+                }
+            };
+            let now = crate::clock::unix_millis();
+            let written = proposals
+                .push(&Actor::local(), &update.new, &question.options, now)
+                .await;
+            match written {
+                Ok(written) => {
+                    let row = &written.proposal;
+                    let what = match &written.old {
+                        None => format!("opened proposal {}: {}", row.number, row.title),
+                        Some(_) => format!("revised proposal {} (revision {}): {}", row.number, row.revision, row.title),
+                    };
+                    tracing::info!(proposal = row.number, head = %row.head, "{}", if written.old.is_none() { "opened" } else { "revised" });
+                    answer.lines.push(crate::prompt::visible::visible(&what).into_owned());
+                    answer.lines.push(format!("  see it: git fetch origin {}", head_ref(row.number)));
+                    let again = match &row.topic {
+                        Some(topic) => format!("-o topic={topic}"),
+                        None => format!("-o proposal={}", row.number),
+                    };
+                    answer.lines.push(format!(
+                        "  revise it: git push {again} origin HEAD:refs/for/main"
+                    ));
+                    answer.proposed.push(Proposed::Written {
+                        pushed: update.name.clone(),
+                        name: head_ref(row.number),
+                        old: written.old.clone(),
+                        new: row.head.clone(),
+                        forced: written.forced,
+                    });
+                }
+                Err(ProposeError::Refused(refusal)) => answer.proposed.push(refused(refusal.to_string())),
+                Err(error) => {
+                    tracing::error!(%error, "a proposal could not be written");
+                    answer
+                        .proposed
+                        .push(refused("the server could not write it; its log says more".into()));
+                }
+            }
+        }
+        answer
+    }
+
+    /// The refs have moved: what main says now is served before this returns.
+    async fn published(self: &Arc<Self>, question: Question) -> Answer {
+        let mut answer = Answer {
+            accepted: true,
+            ..Answer::default()
+        };
+        for update in &question.updates {
+            if update.name == MAIN && update.new != NOTHING {
+                answer.lines.extend(self.publish(update.new.clone()).await);
+            } else if update.name.starts_with("refs/heads/") && update.new != NOTHING {
+                answer.lines.push(format!(
+                    "{} is kept here and not served; git push origin HEAD:refs/for/main proposes it",
+                    crate::prompt::visible::visible(&update.name)
+                ));
+            }
+        }
+        answer
+    }
+
+    async fn publish(self: &Arc<Self>, commit: String) -> Vec<String> {
+        let gate = self.clone();
+        let refreshed = tokio::task::spawn_blocking(move || gate.registry.refresh()).await;
+        if let Ok(proposals) = &self.proposals
+            && let Err(error) = proposals.reconcile(crate::clock::unix_millis()).await
+        {
+            tracing::error!(%error, "the proposals could not be brought up to main");
+        }
+        match refreshed {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::error!(%error, "a publish could not be served");
+                return vec!["main has moved, but the server could not read it yet; it tries again by itself".into()];
+            }
+            Err(error) => {
+                tracing::error!(%error, "the refresh after a push failed");
+                return vec!["main has moved, but the refresh failed; the server tries again by itself".into()];
+            }
+        }
+        let snapshot = self.registry.snapshot();
+        let status = &snapshot.status;
+        if status.served != status.tip {
+            return vec![format!(
+                "main has moved, but it does not pass the check and {} is served",
+                status.served.as_deref().map_or("nothing", |id| id.get(..7).unwrap_or(id))
+            )];
+        }
+        let checked = self.kept().get(&commit).cloned();
+        let Some(checked) = checked else {
+            return vec![format!("served at {}/mcp", self.settings.url)];
+        };
+        let clients = self.clients.as_ref().map(|count| count());
+        lines::published(&checked, clients, &self.settings.url)
+    }
+}
+
+fn unjudged(why: &str) -> Answer {
+    Answer::refused(vec![format!("refused: {why}. Nothing was changed; push again in a moment.")])
+}
+
+/// The gate of a data directory that no server serves now: it checks alone, and takes no proposals.
+pub fn without_server(data_dir: &Path, limits: crate::prompt::Limits, settings: Settings) -> Result<Gate, OpenError> {
+    let repository = Repository::open(&data_dir.join("library.git"))?;
+    let registry = Registry::open(
+        crate::registry::source::Library::Bare(repository.clone()),
+        crate::registry::Settings {
+            limits,
+            ..crate::registry::Settings::default()
+        },
+    )?;
+    let none = Err("no server is running on this data directory".to_owned());
+    Ok(Gate::new(Arc::new(registry), repository, none, settings, None))
+}
