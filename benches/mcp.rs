@@ -90,6 +90,7 @@ fn calls(criterion: &mut Criterion) {
         registry,
         mcp: service.clone(),
         git: None,
+        upstream: None,
         allowed: Arc::new(Allowed::default()),
         url: "http://localhost".into(),
         shutdown: CancellationToken::new(),

@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::mcp::clients::Inline;
 use crate::prompt::Limits;
 use crate::prompt::problem::nearest;
+use crate::upstream::{self, Mode};
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -44,12 +45,60 @@ pub struct Config {
     pub git: crate::git_http::Settings,
     /// git: branches beside main that may be neither rewound nor deleted.
     pub protected_branches: Vec<String>,
+    /// upstream: the repository that the library follows, when it does.
+    pub upstream: UpstreamConfig,
     /// This program, which git's hooks run again.
     pub program: PathBuf,
     /// Limits of the format and of a render.
     pub limits: Limits,
     origins: BTreeMap<&'static str, Origin>,
 }
+
+/// Another repository to follow.
+#[derive(Debug, Clone)]
+pub struct UpstreamConfig {
+    /// Where it is; none where the library follows nobody.
+    pub url: Option<String>,
+    /// The branch that is followed.
+    pub branch: String,
+    /// What happens to pushes.
+    pub mode: Mode,
+    /// The name that goes with the token.
+    pub username: String,
+    /// Lets the server in.
+    pub token: Option<Secret>,
+    /// What the forge signs its webhooks with.
+    pub webhook_secret: Option<Secret>,
+    /// Time between two fetches.
+    pub poll_seconds: u64,
+}
+
+impl Default for UpstreamConfig {
+    fn default() -> Self {
+        Self {
+            url: None,
+            branch: "main".into(),
+            mode: Mode::Follow,
+            username: "git".into(),
+            token: None,
+            webhook_secret: None,
+            poll_seconds: 60,
+        }
+    }
+}
+
+/// A value that is never shown.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+/// What is shown in the place of a secret.
+const HIDDEN: &str = "(hidden)";
 
 /// Where a value came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,6 +167,24 @@ pub const KEYS: &[(&str, &str)] = &[
         "branches beside main that may not be rewound or deleted, e.g. release/*",
     ),
     (
+        "upstream.url",
+        "repository that this library follows, e.g. https://git.example.com/team/prompts.git",
+    ),
+    ("upstream.branch", "branch of it that is served"),
+    (
+        "upstream.mode",
+        "follow: pushes here are refused; propose: proposals go there as branches",
+    ),
+    ("upstream.username", "name that goes with the token"),
+    ("upstream.token", "token for http and https; better in a file"),
+    ("upstream.token_file", "file that holds the token"),
+    ("upstream.poll_seconds", "time between two fetches"),
+    (
+        "upstream.webhook_secret",
+        "secret of the webhook that the forge sends to /hooks/upstream",
+    ),
+    ("upstream.webhook_secret_file", "file that holds that secret"),
+    (
         "limits.prompt_file_bytes",
         "a prompt, partial, cuebook.toml or labels.toml",
     ),
@@ -158,6 +225,7 @@ impl Default for Config {
             max_connections: crate::http::Limits::default().connections,
             git: crate::git_http::Settings::default(),
             protected_branches: Vec::new(),
+            upstream: UpstreamConfig::default(),
             program: std::env::current_exe().unwrap_or_else(|_| "cuebook".into()),
             limits: Limits::default(),
             origins: BTreeMap::new(),
@@ -174,6 +242,43 @@ fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display + Copy>(
         Ok(n) if n >= least && n <= most => Ok(n),
         _ => Err(format!("must be a number from {least} to {most}")),
     }
+}
+
+/// A URL that git takes, with no secret in it.
+fn remote_url(value: &str) -> Result<Option<String>, String> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    let authority = value.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
+    if authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) {
+        return Err("must not hold a password; put the token in upstream.token_file".into());
+    }
+    // `ext::` runs a command, and an option is no URL
+    if value.starts_with('-') || value.contains("::") || value.chars().any(char::is_control) {
+        return Err("must be a URL of a repository: https://…, ssh://…, user@host:path, or a path".into());
+    }
+    Ok(Some(value.to_owned()))
+}
+
+fn secret(value: &str) -> Option<Secret> {
+    (!value.is_empty()).then(|| Secret(value.to_owned()))
+}
+
+/// Reads a secret from a file, whose last newline is no part of it.
+fn secret_file(path: &str) -> Result<Option<Secret>, String> {
+    if path.is_empty() {
+        return Ok(None);
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {path}: {error}"))?;
+    let text = text.trim_end_matches(['\n', '\r']);
+    if text.is_empty() {
+        return Err(format!("{path} is empty"));
+    }
+    Ok(secret(text))
+}
+
+fn hidden(value: Option<&Secret>) -> String {
+    value.map_or_else(String::new, |_| HIDDEN.into())
 }
 
 fn seconds(value: &str) -> Result<Duration, String> {
@@ -229,6 +334,21 @@ impl Config {
                     .filter(|name| !name.is_empty())
                     .collect();
             }
+            "upstream.url" => self.upstream.url = remote_url(value)?,
+            "upstream.branch" => value.clone_into(&mut self.upstream.branch),
+            "upstream.mode" => {
+                self.upstream.mode = match value {
+                    "follow" => Mode::Follow,
+                    "propose" => Mode::Propose,
+                    _ => return Err("must be follow or propose".into()),
+                }
+            }
+            "upstream.username" => value.clone_into(&mut self.upstream.username),
+            "upstream.token" => self.upstream.token = secret(value),
+            "upstream.token_file" => self.upstream.token = secret_file(value)?,
+            "upstream.poll_seconds" => self.upstream.poll_seconds = number(value, 1, 86_400)?,
+            "upstream.webhook_secret" => self.upstream.webhook_secret = secret(value),
+            "upstream.webhook_secret_file" => self.upstream.webhook_secret = secret_file(value)?,
             "limits.prompt_file_bytes" => self.limits.prompt_file_bytes = bytes(16 * MIB)?,
             "limits.front_matter_bytes" => self.limits.front_matter_bytes = bytes(MIB)?,
             "limits.closure_bytes" => self.limits.closure_bytes = bytes(64 * MIB)?,
@@ -271,6 +391,15 @@ impl Config {
             "git.queue_wait_seconds" => self.git.queue_wait.as_secs().to_string(),
             "git.idle_seconds" => self.git.idle.as_secs().to_string(),
             "git.protected_branches" => self.protected_branches.join(","),
+            "upstream.url" => self.upstream.url.clone().unwrap_or_default(),
+            "upstream.branch" => self.upstream.branch.clone(),
+            "upstream.mode" => self.upstream.mode.as_str().into(),
+            "upstream.username" => self.upstream.username.clone(),
+            "upstream.token" | "upstream.token_file" => hidden(self.upstream.token.as_ref()),
+            "upstream.poll_seconds" => self.upstream.poll_seconds.to_string(),
+            "upstream.webhook_secret" | "upstream.webhook_secret_file" => {
+                hidden(self.upstream.webhook_secret.as_ref())
+            }
             "limits.prompt_file_bytes" => self.limits.prompt_file_bytes.to_string(),
             "limits.front_matter_bytes" => self.limits.front_matter_bytes.to_string(),
             "limits.closure_bytes" => self.limits.closure_bytes.to_string(),
@@ -377,8 +506,26 @@ impl Config {
         crate::gate::Settings {
             protected_branches: self.protected_branches.clone(),
             url,
-            closed: None,
+            closed: self.upstream().map(|upstream| upstream.closed()),
         }
+    }
+
+    /// How another repository is followed, when one is.
+    pub fn upstream(&self) -> Option<upstream::Settings> {
+        let from = &self.upstream;
+        let plain = |secret: &Option<Secret>| secret.as_ref().map(|secret| secret.0.clone());
+        Some(upstream::Settings {
+            remote: crate::git::remote::Remote {
+                url: from.url.clone()?,
+                username: from.username.clone(),
+                token: plain(&from.token),
+                timeout: Duration::from_mins(10),
+            },
+            branch: from.branch.clone(),
+            mode: from.mode,
+            poll: Duration::from_secs(from.poll_seconds),
+            webhook_secret: plain(&from.webhook_secret),
+        })
     }
 
     /// The settings of the MCP layer.
@@ -476,7 +623,7 @@ mod tests {
     #[test]
     fn every_key_can_be_shown_and_set_again() {
         let mut config = Config::default();
-        for (key, _) in KEYS.iter().filter(|(k, _)| *k != "public_url") {
+        for (key, _) in KEYS.iter().filter(|(k, _)| !matches!(*k, "public_url" | "upstream.token_file" | "upstream.webhook_secret_file")) {
             let value = config.get(key);
             assert_eq!(config.set(key, &value, Origin::Flag), Ok(()), "{key}");
         }

@@ -21,3 +21,4 @@ pub mod server;
 pub mod starter;
 pub mod store;
 pub mod telemetry;
+pub mod upstream;

@@ -15,6 +15,7 @@ use crate::http::{Allowed, json_error, layers};
 use crate::git_http;
 use crate::mcp;
 use crate::registry::{Registry, Status};
+use crate::upstream::{self, Upstream};
 
 /// What the handlers share.
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub struct AppState {
     pub mcp: Arc<mcp::Service>,
     /// What git clients reach; none where a work tree is served.
     pub git: Option<Arc<git_http::Endpoint>>,
+    /// The repository that the library follows, when it does.
+    pub upstream: Option<Arc<Upstream>>,
     /// Hosts and origins that are served.
     pub allowed: Arc<Allowed>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
@@ -50,6 +53,7 @@ pub fn router(state: AppState) -> Router {
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .with_state(state.clone())
+        .merge(upstream::webhook::routes(state.upstream.clone()))
         .merge(mcp)
         .merge(match state.git {
             Some(endpoint) => git_http::routes(endpoint),
@@ -107,10 +111,42 @@ async fn readyz(State(state): State<AppState>) -> Response {
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         problems: &'a [String],
         problem_count: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        upstream: Option<Following>,
+    }
+    #[derive(Serialize)]
+    struct Following {
+        url: String,
+        branch: String,
+        mode: &'static str,
+        /// The commit that was fetched last.
+        commit: Option<String>,
+        /// How long ago, in seconds.
+        fetched_seconds_ago: Option<i64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        problems: Vec<String>,
     }
     let snapshot = state.registry.snapshot();
     let now = &snapshot.status;
-    let messages = messages(now);
+    let mut messages = messages(now);
+    let following = state.upstream.as_ref().map(|upstream| {
+        let settings = upstream.settings();
+        let status = upstream.status();
+        messages.extend(status.error.iter().map(|error| format!("following {}: {error}", settings.remote.url)));
+        Following {
+            url: settings.remote.url.clone(),
+            branch: settings.branch.clone(),
+            mode: settings.mode.as_str(),
+            commit: status.upstream,
+            fetched_seconds_ago: status
+                .fetched_at
+                .map(|at| (crate::clock::unix_millis() - at).max(0) / 1000),
+            error: status.error,
+            problems: status.problems,
+        }
+    });
     let (code, status) = if now.tip.is_some() && now.served.is_none() {
         (StatusCode::SERVICE_UNAVAILABLE, "nothing is served")
     } else if messages.is_empty() {
@@ -127,6 +163,7 @@ async fn readyz(State(state): State<AppState>) -> Response {
         read_error: now.read_error.as_deref(),
         problems: &now.tip_problems,
         problem_count: now.tip_problem_count,
+        upstream: following,
     };
     let body = serde_json::to_vec(&ready).unwrap_or_default();
     (

@@ -25,6 +25,7 @@ use crate::registry::{self, Registry};
 use crate::router::{AppState, router};
 use crate::starter::{self, Language};
 use crate::store::Store;
+use crate::upstream::{Mode, Upstream};
 
 /// What is served.
 #[derive(Debug, Clone)]
@@ -123,10 +124,15 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     let shutdown = CancellationToken::new();
     let mcp = Arc::new(mcp::Service::new(registry.clone(), config.mcp(session_key)));
     let pushes = TaskTracker::new();
+    let mut upstream = None;
     let (git, endpoint) = match data_dir {
         Some(data_dir) => {
+            let repository = Repository::open(&data_dir.join("library.git"))?;
+            upstream = config
+                .upstream()
+                .map(|settings| Arc::new(Upstream::new(settings, repository.clone(), registry.clone())));
             let (git, endpoint) =
-                take_pushes(&data_dir, &registry, &mcp, config, &url, &pushes).await?;
+                take_pushes(&data_dir, repository, &registry, &mcp, config, upstream.as_ref(), &url, &pushes).await?;
             (Some(git), Some(endpoint))
         }
         None => (None, None),
@@ -135,6 +141,7 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         registry: registry.clone(),
         mcp,
         git: endpoint,
+        upstream: upstream.clone(),
         allowed,
         url: url.as_str().into(),
         shutdown: shutdown.clone(),
@@ -144,8 +151,13 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         ..HttpLimits::default()
     };
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
+    let mut tasks = vec![watching];
+    if let Some(upstream) = upstream {
+        tasks.push(tokio::spawn(upstream.follow(shutdown.clone())));
+    }
     let stop = shutdown.clone();
     let serving = tokio::spawn(async move { serve(listener, router(state), &http, stop, &pushes).await });
+    tasks.push(serving);
     Ok(Running {
         address,
         url,
@@ -153,7 +165,7 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         created,
         registry,
         shutdown,
-        tasks: vec![serving, watching],
+        tasks,
         git,
         _lock: lock,
     })
@@ -224,16 +236,18 @@ fn open(
     }
 }
 
+#[allow(clippy::too_many_arguments, reason = "the parts of one composition, named at its one call")]
 /// Opens the gate and its socket, puts the hooks in their place, and makes the endpoint of git clients.
 async fn take_pushes(
     data_dir: &Path,
+    repository: Repository,
     registry: &Arc<Registry>,
     mcp: &Arc<mcp::Service>,
     config: &Config,
+    upstream: Option<&Arc<Upstream>>,
     url: &str,
     pushes: &TaskTracker,
 ) -> anyhow::Result<(Git, Arc<git_http::Endpoint>)> {
-    let repository = Repository::open(&data_dir.join("library.git"))?;
     let hooks = crate::gate::install::install(data_dir, &config.program)
         .context("cannot write the hooks that check a push")?;
     repository.configure(&pack::own_settings(&hooks, config.git.max_push_bytes))?;
@@ -241,7 +255,13 @@ async fn take_pushes(
     // what is served needs no database: without it there are only no proposals
     let (store, proposals) = match Store::open(&database).await {
         Ok(store) => {
-            let proposals = Arc::new(Proposals::new(store.clone(), repository.clone()));
+            let proposals = Arc::new(Proposals::new(
+                store.clone(),
+                repository.clone(),
+                upstream
+                    .filter(|upstream| upstream.settings().mode == Mode::Propose)
+                    .cloned(),
+            ));
             if let Err(error) = proposals.reconcile(crate::clock::unix_millis()).await {
                 tracing::error!(%error, "the proposals could not be brought up to the repository");
             }

@@ -25,6 +25,7 @@ use crate::proposals::{ProposeError, Proposals, head_ref};
 use crate::registry::candidate::Checked;
 use crate::registry::{OpenError, Registry};
 use crate::starter;
+use crate::upstream::Closed;
 
 use rules::{Kind, Refused};
 use wire::{Answer, Hook, Proposed, Question, Update};
@@ -46,8 +47,8 @@ pub struct Settings {
     pub protected_branches: Vec<String>,
     /// The address that clients use.
     pub url: String,
-    /// Why nobody may push to main here, and where to push instead: the library follows another.
-    pub closed: Option<Refused>,
+    /// The library follows another, which is the place to publish.
+    pub closed: Option<Closed>,
 }
 
 /// How many clients would be told of a change.
@@ -184,8 +185,10 @@ impl Gate {
         kind: &Kind,
     ) -> Result<Result<(), Refused>, JudgeError> {
         let deletes = update.new == NOTHING;
-        if let (Kind::Main, Some(closed)) = (kind, &self.settings.closed) {
-            return Ok(Err(closed.clone()));
+        if let Some(closed) = &self.settings.closed
+            && let Err(refused) = rules::by_upstream(kind, closed)
+        {
+            return Ok(Err(refused));
         }
         if let Err(refused) = rules::by_name(&update.name, kind, deletes) {
             return Ok(Err(refused));
@@ -270,6 +273,10 @@ impl Gate {
                     };
                     tracing::info!(proposal = row.number, head = %row.head, "{}", if written.old.is_none() { "opened" } else { "revised" });
                     answer.lines.push(crate::prompt::visible::visible(&what).into_owned());
+                    if let Some(branch) = &written.branch {
+                        answer.lines.push(format!("  pushed as branch {} to the repository that this library follows", branch.name));
+                        answer.lines.extend(branch.said.iter().map(|line| format!("  {line}")));
+                    }
                     answer.lines.push(format!("  see it: git fetch origin {}", head_ref(row.number)));
                     let again = match &row.topic {
                         Some(topic) => format!("-o topic={topic}"),
@@ -286,7 +293,9 @@ impl Gate {
                         forced: written.forced,
                     });
                 }
-                Err(ProposeError::Refused(refusal)) => answer.proposed.push(refused(refusal.to_string())),
+                Err(error @ (ProposeError::Refused(_) | ProposeError::Upstream(_))) => {
+                    answer.proposed.push(refused(error.to_string()));
+                }
                 Err(error) => {
                     tracing::error!(%error, "a proposal could not be written");
                     answer

@@ -3,6 +3,7 @@
 use crate::git::MAIN;
 use crate::git::history::Advance;
 use crate::git::pack::PROPOSE;
+use crate::upstream::Closed;
 
 /// What a ref is to the gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +70,22 @@ fn refused(message: impl Into<String>, hint: impl Into<String>) -> Refused {
 
 /// The branch a proposal is for, and the only one there is to propose to.
 const TARGET: &str = "main";
+
+/// What refuses a push to a library that follows another.
+pub fn by_upstream(kind: &Kind, closed: &Closed) -> Result<(), Refused> {
+    let Closed { url, branch, .. } = closed;
+    match kind {
+        Kind::Main if closed.takes_proposals => Err(refused(
+            format!("this library follows {url}, so main is not pushed to here"),
+            "git push origin HEAD:refs/for/main gives your commit to it as a branch",
+        )),
+        Kind::Main | Kind::Propose(_) if !closed.takes_proposals => Err(refused(
+            format!("this library follows {url} and takes no pushes"),
+            format!("publish there: git push {url} HEAD:{branch}"),
+        )),
+        _ => Ok(()),
+    }
+}
 
 /// What refuses an update by its name alone.
 pub fn by_name(name: &str, kind: &Kind, deletes: bool) -> Result<(), Refused> {

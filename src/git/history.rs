@@ -101,6 +101,13 @@ impl Repository {
         })
     }
 
+    /// How many commits `one` has that `other` does not.
+    pub fn ahead(&self, one: &str, other: &str) -> Result<usize, GitError> {
+        let repository = self.library()?;
+        let (ahead, _) = repository.graph_ahead_behind(git2::Oid::from_str(one)?, git2::Oid::from_str(other)?)?;
+        Ok(ahead)
+    }
+
     /// Whether two commits have an ancestor in common.
     pub fn related(&self, one: &str, other: &str) -> Result<bool, GitError> {
         let repository = self.library()?;

@@ -6,6 +6,7 @@
 pub mod history;
 pub mod pack;
 mod process;
+pub mod remote;
 
 use std::path::{Path, PathBuf};
 

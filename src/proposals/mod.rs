@@ -14,6 +14,8 @@ use crate::git::history::{Advance, RefEdit};
 use crate::git::{GitError, Repository};
 use crate::store::{ProposalRow, Store, StoreError};
 
+use crate::upstream::Upstream;
+
 use state::{Open, Options, Plan, Pushed, Refusal, State};
 
 /// Where proposals are kept.
@@ -43,6 +45,9 @@ pub enum ProposeError {
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The repository that is followed did not take it as a branch; nothing was written here either.
+    #[error("the repository that this library follows did not take it: {0}")]
+    Upstream(#[source] GitError),
     /// A task was cut off.
     #[error("the server is stopping")]
     Stopping,
@@ -57,6 +62,17 @@ pub struct Written {
     pub old: Option<String>,
     /// Whether the old head is no ancestor of the new.
     pub forced: bool,
+    /// The branch it became in the repository that is followed.
+    pub branch: Option<Branch>,
+}
+
+/// A proposal in the repository that is followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Branch {
+    /// Its name there.
+    pub name: String,
+    /// What the other side said, a line each.
+    pub said: Vec<String>,
 }
 
 /// The proposals of a library.
@@ -64,16 +80,19 @@ pub struct Written {
 pub struct Proposals {
     store: Store,
     repository: Repository,
+    /// Where proposals go as branches.
+    upstream: Option<Arc<Upstream>>,
     /// Numbers are given one at a time.
     writing: Mutex<()>,
 }
 
 impl Proposals {
-    /// The proposals of a repository, with their records in a store.
-    pub fn new(store: Store, repository: Repository) -> Self {
+    /// The proposals of a repository, with their records in a store; `upstream` where they go on as branches.
+    pub fn new(store: Store, repository: Repository, upstream: Option<Arc<Upstream>>) -> Self {
         Self {
             store,
             repository,
+            upstream,
             writing: Mutex::new(()),
         }
     }
@@ -136,6 +155,17 @@ impl Proposals {
                 (Some(old), row)
             }
         };
+        // there first: what it does not take must not stay here, apart
+        let branch = match &self.upstream {
+            Some(upstream) => {
+                let number = format!("proposal-{}", row.number);
+                let name = row.topic.as_ref().unwrap_or(&number);
+                let pushed = upstream.propose(head, name).await;
+                let (name, said) = pushed.map_err(ProposeError::Upstream)?;
+                Some(Branch { name, said })
+            }
+            None => None,
+        };
         let forced = self
             .blocking({
                 let (row, old) = (row.clone(), old.clone());
@@ -147,6 +177,7 @@ impl Proposals {
             proposal: row,
             old,
             forced,
+            branch,
         })
     }
 

@@ -84,6 +84,7 @@ impl TestServer {
             registry: registry.clone(),
             mcp: service.clone(),
             git: None,
+            upstream: None,
             allowed: Arc::new(Allowed::new(public_url).unwrap()),
             url: format!("http://{address}").into(),
             shutdown: cancel.clone(),
