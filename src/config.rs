@@ -176,14 +176,20 @@ pub const KEYS: &[(&str, &str)] = &[
         "follow: pushes here are refused; propose: proposals go there as branches",
     ),
     ("upstream.username", "name that goes with the token"),
-    ("upstream.token", "token for http and https; better in a file"),
+    (
+        "upstream.token",
+        "token for http and https; better in a file",
+    ),
     ("upstream.token_file", "file that holds the token"),
     ("upstream.poll_seconds", "time between two fetches"),
     (
         "upstream.webhook_secret",
         "secret of the webhook that the forge sends to /hooks/upstream",
     ),
-    ("upstream.webhook_secret_file", "file that holds that secret"),
+    (
+        "upstream.webhook_secret_file",
+        "file that holds that secret",
+    ),
     (
         "limits.prompt_file_bytes",
         "a prompt, partial, cuebook.toml or labels.toml",
@@ -249,13 +255,20 @@ fn remote_url(value: &str) -> Result<Option<String>, String> {
     if value.is_empty() {
         return Ok(None);
     }
-    let authority = value.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
-    if authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) {
+    let authority = value
+        .split_once("://")
+        .map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
+    if authority
+        .rsplit_once('@')
+        .is_some_and(|(user, _)| user.contains(':'))
+    {
         return Err("must not hold a password; put the token in upstream.token_file".into());
     }
     // `ext::` runs a command, and an option is no URL
     if value.starts_with('-') || value.contains("::") || value.chars().any(char::is_control) {
-        return Err("must be a URL of a repository: https://…, ssh://…, user@host:path, or a path".into());
+        return Err(
+            "must be a URL of a repository: https://…, ssh://…, user@host:path, or a path".into(),
+        );
     }
     Ok(Some(value.to_owned()))
 }
@@ -269,7 +282,8 @@ fn secret_file(path: &str) -> Result<Option<Secret>, String> {
     if path.is_empty() {
         return Ok(None);
     }
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {path}: {error}"))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot be read: {path}: {error}"))?;
     let text = text.trim_end_matches(['\n', '\r']);
     if text.is_empty() {
         return Err(format!("{path} is empty"));
@@ -623,7 +637,12 @@ mod tests {
     #[test]
     fn every_key_can_be_shown_and_set_again() {
         let mut config = Config::default();
-        for (key, _) in KEYS.iter().filter(|(k, _)| !matches!(*k, "public_url" | "upstream.token_file" | "upstream.webhook_secret_file")) {
+        for (key, _) in KEYS.iter().filter(|(k, _)| {
+            !matches!(
+                *k,
+                "public_url" | "upstream.token_file" | "upstream.webhook_secret_file"
+            )
+        }) {
             let value = config.get(key);
             assert_eq!(config.set(key, &value, Origin::Flag), Ok(()), "{key}");
         }

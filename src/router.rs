@@ -11,8 +11,8 @@ use axum::routing::{any, get};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::http::{Allowed, json_error, layers};
 use crate::git_http;
+use crate::http::{Allowed, json_error, layers};
 use crate::mcp;
 use crate::registry::{Registry, Status};
 use crate::upstream::{self, Upstream};
@@ -134,7 +134,12 @@ async fn readyz(State(state): State<AppState>) -> Response {
     let following = state.upstream.as_ref().map(|upstream| {
         let settings = upstream.settings();
         let status = upstream.status();
-        messages.extend(status.error.iter().map(|error| format!("following {}: {error}", settings.remote.url)));
+        messages.extend(
+            status
+                .error
+                .iter()
+                .map(|error| format!("following {}: {error}", settings.remote.url)),
+        );
         Following {
             url: settings.remote.url.clone(),
             branch: settings.branch.clone(),

@@ -128,11 +128,24 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     let (git, endpoint) = match data_dir {
         Some(data_dir) => {
             let repository = Repository::open(&data_dir.join("library.git"))?;
-            upstream = config
-                .upstream()
-                .map(|settings| Arc::new(Upstream::new(settings, repository.clone(), registry.clone())));
-            let (git, endpoint) =
-                take_pushes(&data_dir, repository, &registry, &mcp, config, upstream.as_ref(), &url, &pushes).await?;
+            upstream = config.upstream().map(|settings| {
+                Arc::new(Upstream::new(
+                    settings,
+                    repository.clone(),
+                    registry.clone(),
+                ))
+            });
+            let (git, endpoint) = take_pushes(
+                &data_dir,
+                repository,
+                &registry,
+                &mcp,
+                config,
+                upstream.as_ref(),
+                &url,
+                &pushes,
+            )
+            .await?;
             (Some(git), Some(endpoint))
         }
         None => (None, None),
@@ -156,7 +169,8 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         tasks.push(tokio::spawn(upstream.follow(shutdown.clone())));
     }
     let stop = shutdown.clone();
-    let serving = tokio::spawn(async move { serve(listener, router(state), &http, stop, &pushes).await });
+    let serving =
+        tokio::spawn(async move { serve(listener, router(state), &http, stop, &pushes).await });
     tasks.push(serving);
     Ok(Running {
         address,
@@ -236,7 +250,10 @@ fn open(
     }
 }
 
-#[allow(clippy::too_many_arguments, reason = "the parts of one composition, named at its one call")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the parts of one composition, named at its one call"
+)]
 /// Opens the gate and its socket, puts the hooks in their place, and makes the endpoint of git clients.
 async fn take_pushes(
     data_dir: &Path,
@@ -297,7 +314,11 @@ async fn take_pushes(
 }
 
 #[cfg(unix)]
-fn answer_hooks(data_dir: &Path, gate: Arc<Gate>, cancel: CancellationToken) -> anyhow::Result<JoinHandle<()>> {
+fn answer_hooks(
+    data_dir: &Path,
+    gate: Arc<Gate>,
+    cancel: CancellationToken,
+) -> anyhow::Result<JoinHandle<()>> {
     let socket = crate::gate::socket::Socket::bind(data_dir, &std::env::temp_dir())
         .context("cannot open the socket on which git's hooks ask")?;
     Ok(tokio::spawn(socket.serve(gate, cancel)))
@@ -305,7 +326,11 @@ fn answer_hooks(data_dir: &Path, gate: Arc<Gate>, cancel: CancellationToken) -> 
 
 /// Where there are no Unix sockets, a hook judges by itself.
 #[cfg(not(unix))]
-fn answer_hooks(_: &Path, _: Arc<Gate>, cancel: CancellationToken) -> anyhow::Result<JoinHandle<()>> {
+fn answer_hooks(
+    _: &Path,
+    _: Arc<Gate>,
+    cancel: CancellationToken,
+) -> anyhow::Result<JoinHandle<()>> {
     Ok(tokio::spawn(async move { cancel.cancelled().await }))
 }
 

@@ -12,6 +12,8 @@ pub struct Actor {
 impl Actor {
     /// The one actor of a server on loopback: the person at this machine.
     pub fn local() -> Self {
-        Self { name: "local".into() }
+        Self {
+            name: "local".into(),
+        }
     }
 }

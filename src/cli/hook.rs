@@ -122,9 +122,14 @@ fn run_hook(args: &Run, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let environment = environment();
     let mut input = BufReader::new(io::stdin().lock());
     let mut said = io::stderr();
-    let goes_on = hook::run(args.hook, &environment, &mut input, out, &mut said, |question| {
-        ask(&args.data_dir, &question)
-    })?;
+    let goes_on = hook::run(
+        args.hook,
+        &environment,
+        &mut input,
+        out,
+        &mut said,
+        |question| ask(&args.data_dir, &question),
+    )?;
     Ok(if goes_on {
         ExitCode::SUCCESS
     } else {
@@ -207,8 +212,15 @@ fn converse(stream: std::convert::Infallible, _: &Question) -> io::Result<Answer
 
 /// Whether a server holds the data directory.
 fn is_served(data_dir: &Path) -> bool {
-    let lock = std::fs::File::options().read(true).open(data_dir.join("lock"));
-    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock)))
+    let lock = std::fs::File::options()
+        .read(true)
+        .open(data_dir.join("lock"));
+    lock.is_ok_and(|lock| {
+        matches!(
+            lock.try_lock_shared(),
+            Err(std::fs::TryLockError::WouldBlock)
+        )
+    })
 }
 
 /// The gate without a server: it checks as the server would, and what it lets in is served at the next start.
@@ -222,11 +234,14 @@ fn alone(data_dir: &Path, question: &Question) -> Answer {
     }
     let answer = (|| -> anyhow::Result<Answer> {
         let config = super::load_config(data_dir, None, &[])?;
-        let gate = gate::without_server(data_dir, config.limits.clone(), config.gate(String::new()))?;
+        let gate =
+            gate::without_server(data_dir, config.limits.clone(), config.gate(String::new()))?;
         let runtime = super::runtime()?;
         Ok(runtime.block_on(std::sync::Arc::new(gate).answer(question.clone())))
     })();
     answer.unwrap_or_else(|error| {
-        Answer::refused(vec![format!("refused: the push could not be checked ({error:#})")])
+        Answer::refused(vec![format!(
+            "refused: the push could not be checked ({error:#})"
+        )])
     })
 }

@@ -70,7 +70,8 @@ pub(super) fn run(args: &Args, config: &Config, out: &mut impl Write) -> anyhow:
         Some(root) => Serve::Watch(root.clone()),
         None => Serve::DataDir {
             path: args.data_dir(),
-            starter: (!args.empty && config.upstream.url.is_none()).then(|| args.language.unwrap_or_else(super::locale_language)),
+            starter: (!args.empty && config.upstream.url.is_none())
+                .then(|| args.language.unwrap_or_else(super::locale_language)),
         },
     };
     let runtime = super::runtime()?;

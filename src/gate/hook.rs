@@ -89,12 +89,17 @@ fn update(line: &str) -> Result<Update, HookError> {
             new: new.into(),
             name: name.into(),
         }),
-        _ => Err(HookError::Protocol("a line of the hook's input is not `old new ref`")),
+        _ => Err(HookError::Protocol(
+            "a line of the hook's input is not `old new ref`",
+        )),
     }
 }
 
 /// The conversation of proc-receive up to the commands and the push options.
-fn proposals(input: &mut impl Read, output: &mut impl Write) -> Result<(Vec<Update>, Vec<String>), HookError> {
+fn proposals(
+    input: &mut impl Read,
+    output: &mut impl Write,
+) -> Result<(Vec<Update>, Vec<String>), HookError> {
     let mut with_options = false;
     let mut versioned = false;
     while let Some(line) = packet(input)? {
@@ -131,10 +136,18 @@ fn proposals(input: &mut impl Read, output: &mut impl Write) -> Result<(Vec<Upda
 fn report(output: &mut impl Write, updates: &[Update], answer: &Answer) -> Result<(), HookError> {
     for update in updates {
         let found = answer.proposed.iter().find(|proposed| match proposed {
-            Proposed::Written { pushed, .. } | Proposed::Refused { pushed, .. } => *pushed == update.name,
+            Proposed::Written { pushed, .. } | Proposed::Refused { pushed, .. } => {
+                *pushed == update.name
+            }
         });
         match found {
-            Some(Proposed::Written { name, old, new, forced, .. }) => {
+            Some(Proposed::Written {
+                name,
+                old,
+                new,
+                forced,
+                ..
+            }) => {
                 write_packet(output, &format!("ok {}\n", update.name))?;
                 write_packet(output, &format!("option refname {name}\n"))?;
                 if let Some(old) = old {
@@ -146,11 +159,17 @@ fn report(output: &mut impl Write, updates: &[Update], answer: &Answer) -> Resul
                 }
             }
             Some(Proposed::Refused { reason, .. }) => {
-                write_packet(output, &format!("ng {} {}\n", update.name, one_line(reason)))?;
+                write_packet(
+                    output,
+                    &format!("ng {} {}\n", update.name, one_line(reason)),
+                )?;
             }
             None => {
                 let reason = answer.lines.first().map_or("refused", |line| line.as_str());
-                write_packet(output, &format!("ng {} {}\n", update.name, one_line(reason)))?;
+                write_packet(
+                    output,
+                    &format!("ng {} {}\n", update.name, one_line(reason)),
+                )?;
             }
         }
     }
@@ -160,7 +179,10 @@ fn report(output: &mut impl Write, updates: &[Update], answer: &Answer) -> Resul
 }
 
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(400).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(400)
+        .collect()
 }
 
 /// The content of the next packet; none for a flush.
@@ -205,7 +227,10 @@ mod tests {
         out
     }
 
-    fn proc_receive(input: &[u8], answer: Answer) -> (Result<bool, HookError>, String, Option<Question>) {
+    fn proc_receive(
+        input: &[u8],
+        answer: Answer,
+    ) -> (Result<bool, HookError>, String, Option<Question>) {
         let mut output = Vec::new();
         let mut asked = None;
         let result = run(
@@ -269,7 +294,14 @@ mod tests {
 
     #[test]
     fn bad_input_is_an_error() {
-        for input in [&b""[..], b"zzzz", b"ffff", b"0009version=2\n0000", b"0001", b"0000"] {
+        for input in [
+            &b""[..],
+            b"zzzz",
+            b"ffff",
+            b"0009version=2\n0000",
+            b"0001",
+            b"0000",
+        ] {
             let (result, _, asked) = proc_receive(input, Answer::default());
             assert!(result.is_err() && asked.is_none(), "{input:?}");
         }

@@ -34,11 +34,19 @@ pub(super) fn problems(found: &[&Problem]) -> Vec<String> {
         let place = if problem.line == 0 {
             problem.path.to_string()
         } else {
-            format!("{}:{}:{}", problem.path, problem.line, problem.column.max(1))
+            format!(
+                "{}:{}:{}",
+                problem.path,
+                problem.line,
+                problem.column.max(1)
+            )
         };
         let place = visible(&place);
         let colon = if place.is_empty() { "" } else { ": " };
-        out.push(format!("{place}{colon}{warning}{}", visible(&problem.message)));
+        out.push(format!(
+            "{place}{colon}{warning}{}",
+            visible(&problem.message)
+        ));
         for line in problem.hint.iter().flat_map(|hint| hint.lines()) {
             out.push(format!("  hint: {}", visible(line)));
         }
@@ -75,16 +83,29 @@ pub(super) fn published(checked: &Checked, clients: Option<usize>, url: &str) ->
                     PublishedKind::Moved { .. } => ", moved",
                     PublishedKind::Changed => "",
                 };
-                format!("{} ({}{moved})", prompt.name, number(prompt.arguments, "argument"))
+                format!(
+                    "{} ({}{moved})",
+                    prompt.name,
+                    number(prompt.arguments, "argument")
+                )
             })
             .collect();
         if count > NAMED {
             names.push(format!("and {} more", count - NAMED));
         }
-        out.push(format!("published {}: {}", number(count, "prompt"), names.join(", ")));
+        out.push(format!(
+            "published {}: {}",
+            number(count, "prompt"),
+            names.join(", ")
+        ));
     }
     if !checked.removed.is_empty() {
-        let mut names: Vec<&str> = checked.removed.iter().take(NAMED).map(AsRef::as_ref).collect();
+        let mut names: Vec<&str> = checked
+            .removed
+            .iter()
+            .take(NAMED)
+            .map(AsRef::as_ref)
+            .collect();
         let more = format!("and {} more", checked.removed.len().saturating_sub(NAMED));
         if checked.removed.len() > NAMED {
             names.push(&more);
@@ -96,7 +117,10 @@ pub(super) fn published(checked: &Checked, clients: Option<usize>, url: &str) ->
         ));
     }
     if checked.resources_changed > 0 {
-        out.push(format!("changed {}", number(checked.resources_changed, "resource")));
+        out.push(format!(
+            "changed {}",
+            number(checked.resources_changed, "resource")
+        ));
     }
     if out.is_empty() {
         out.push("published; nothing that clients see has changed".into());

@@ -21,7 +21,7 @@ use crate::access::Actor;
 use crate::git::history::NOTHING;
 use crate::git::{GitError, MAIN, Repository};
 use crate::prompt::Problem;
-use crate::proposals::{ProposeError, Proposals, head_ref};
+use crate::proposals::{Proposals, ProposeError, head_ref};
 use crate::registry::candidate::Checked;
 use crate::registry::{OpenError, Registry};
 use crate::starter;
@@ -68,7 +68,9 @@ pub struct Gate {
 
 impl std::fmt::Debug for Gate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gate").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Gate")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }
 
@@ -97,7 +99,9 @@ impl Gate {
             settings,
             clients,
             checks: Semaphore::new(CHECKS),
-            checked: Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN))),
+            checked: Mutex::new(LruCache::new(
+                NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN),
+            )),
         }
     }
 
@@ -168,7 +172,12 @@ impl Gate {
         if errors > 0 {
             lines.push(lines::refused_by(errors));
             let refs: Vec<&str> = question.updates.iter().map(|u| &*u.name).collect();
-            tracing::info!(peer = question.peer.as_deref(), ?refs, errors, "refused a push");
+            tracing::info!(
+                peer = question.peer.as_deref(),
+                ?refs,
+                errors,
+                "refused a push"
+            );
         }
         Ok(Answer {
             accepted: errors == 0,
@@ -216,7 +225,10 @@ impl Gate {
             return Ok(Ok(()));
         }
         // a tag's or a branch's old value may be no commit; then there is no history to lose
-        let (Some(old), Some(new)) = (repository.commit_of(&update.old)?, repository.commit_of(&update.new)?) else {
+        let (Some(old), Some(new)) = (
+            repository.commit_of(&update.old)?,
+            repository.commit_of(&update.new)?,
+        ) else {
             return Ok(Ok(()));
         };
         if *kind == Kind::Main && starter::is_untouched(&repository.facts(&old)?) {
@@ -269,15 +281,28 @@ impl Gate {
                     let row = &written.proposal;
                     let what = match &written.old {
                         None => format!("opened proposal {}: {}", row.number, row.title),
-                        Some(_) => format!("revised proposal {} (revision {}): {}", row.number, row.revision, row.title),
+                        Some(_) => format!(
+                            "revised proposal {} (revision {}): {}",
+                            row.number, row.revision, row.title
+                        ),
                     };
                     tracing::info!(proposal = row.number, head = %row.head, "{}", if written.old.is_none() { "opened" } else { "revised" });
-                    answer.lines.push(crate::prompt::visible::visible(&what).into_owned());
+                    answer
+                        .lines
+                        .push(crate::prompt::visible::visible(&what).into_owned());
                     if let Some(branch) = &written.branch {
-                        answer.lines.push(format!("  pushed as branch {} to the repository that this library follows", branch.name));
-                        answer.lines.extend(branch.said.iter().map(|line| format!("  {line}")));
+                        answer.lines.push(format!(
+                            "  pushed as branch {} to the repository that this library follows",
+                            branch.name
+                        ));
+                        answer
+                            .lines
+                            .extend(branch.said.iter().map(|line| format!("  {line}")));
                     }
-                    answer.lines.push(format!("  see it: git fetch origin {}", head_ref(row.number)));
+                    answer.lines.push(format!(
+                        "  see it: git fetch origin {}",
+                        head_ref(row.number)
+                    ));
                     let again = match &row.topic {
                         Some(topic) => format!("-o topic={topic}"),
                         None => format!("-o proposal={}", row.number),
@@ -298,9 +323,9 @@ impl Gate {
                 }
                 Err(error) => {
                     tracing::error!(%error, "a proposal could not be written");
-                    answer
-                        .proposed
-                        .push(refused("the server could not write it; its log says more".into()));
+                    answer.proposed.push(refused(
+                        "the server could not write it; its log says more".into(),
+                    ));
                 }
             }
         }
@@ -342,7 +367,10 @@ impl Gate {
             }
             Err(error) => {
                 tracing::error!(%error, "the refresh after a push failed");
-                return vec!["main has moved, but the refresh failed; the server tries again by itself".into()];
+                return vec![
+                    "main has moved, but the refresh failed; the server tries again by itself"
+                        .into(),
+                ];
             }
         }
         let snapshot = self.registry.snapshot();
@@ -350,7 +378,10 @@ impl Gate {
         if status.served != status.tip {
             return vec![format!(
                 "main has moved, but it does not pass the check and {} is served",
-                status.served.as_deref().map_or("nothing", |id| id.get(..7).unwrap_or(id))
+                status
+                    .served
+                    .as_deref()
+                    .map_or("nothing", |id| id.get(..7).unwrap_or(id))
             )];
         }
         let checked = self.kept().get(&commit).cloned();
@@ -363,11 +394,17 @@ impl Gate {
 }
 
 fn unjudged(why: &str) -> Answer {
-    Answer::refused(vec![format!("refused: {why}. Nothing was changed; push again in a moment.")])
+    Answer::refused(vec![format!(
+        "refused: {why}. Nothing was changed; push again in a moment."
+    )])
 }
 
 /// The gate of a data directory that no server serves now: it checks alone, and takes no proposals.
-pub fn without_server(data_dir: &Path, limits: crate::prompt::Limits, settings: Settings) -> Result<Gate, OpenError> {
+pub fn without_server(
+    data_dir: &Path,
+    limits: crate::prompt::Limits,
+    settings: Settings,
+) -> Result<Gate, OpenError> {
     let repository = Repository::open(&data_dir.join("library.git"))?;
     let registry = Registry::open(
         crate::registry::source::Library::Bare(repository.clone()),
@@ -377,5 +414,11 @@ pub fn without_server(data_dir: &Path, limits: crate::prompt::Limits, settings: 
         },
     )?;
     let none = Err("no server is running on this data directory".to_owned());
-    Ok(Gate::new(Arc::new(registry), repository, none, settings, None))
+    Ok(Gate::new(
+        Arc::new(registry),
+        repository,
+        none,
+        settings,
+        None,
+    ))
 }

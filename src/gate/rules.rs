@@ -30,14 +30,19 @@ pub fn kind(name: &str, protected: &[String]) -> Kind {
     if name == MAIN {
         return Kind::Main;
     }
-    if let Some(branch) = name.strip_prefix(PROPOSE).and_then(|rest| rest.strip_prefix('/')) {
+    if let Some(branch) = name
+        .strip_prefix(PROPOSE)
+        .and_then(|rest| rest.strip_prefix('/'))
+    {
         return Kind::Propose(branch.to_owned());
     }
     if let Some(branch) = name.strip_prefix("refs/heads/") {
-        let protected = protected.iter().any(|pattern| match pattern.strip_suffix('*') {
-            Some(start) => branch.starts_with(start),
-            None => branch == pattern,
-        });
+        let protected = protected
+            .iter()
+            .any(|pattern| match pattern.strip_suffix('*') {
+                Some(start) => branch.starts_with(start),
+                None => branch == pattern,
+            });
         return Kind::Branch { protected };
     }
     if name.starts_with("refs/tags/") {
@@ -148,10 +153,14 @@ mod tests {
     #[test]
     fn kinds() {
         let protected = ["release/*".to_owned(), "stable".to_owned()];
-        let check = |name: &str, expected: Kind| assert_eq!(kind(name, &protected), expected, "{name}");
+        let check =
+            |name: &str, expected: Kind| assert_eq!(kind(name, &protected), expected, "{name}");
         check("refs/heads/main", Kind::Main);
         check("refs/heads/main2", Kind::Branch { protected: false });
-        check("refs/heads/refs/heads/main", Kind::Branch { protected: false });
+        check(
+            "refs/heads/refs/heads/main",
+            Kind::Branch { protected: false },
+        );
         check("refs/heads/release/1", Kind::Branch { protected: true });
         check("refs/heads/stable", Kind::Branch { protected: true });
         check("refs/heads/stable2", Kind::Branch { protected: false });
@@ -169,7 +178,11 @@ mod tests {
     fn names_and_deletions() {
         let check = |name: &str, deletes: bool, refused: bool| {
             let kind = kind(name, &["stable".to_owned()]);
-            assert_eq!(by_name(name, &kind, deletes).is_err(), refused, "{name} {deletes}");
+            assert_eq!(
+                by_name(name, &kind, deletes).is_err(),
+                refused,
+                "{name} {deletes}"
+            );
         };
         for (name, update, deletion) in [
             ("refs/heads/main", false, true),
@@ -191,7 +204,11 @@ mod tests {
     fn histories() {
         let check = |name: &str, advance: Advance, refused: bool| {
             let kind = kind(name, &["stable".to_owned()]);
-            assert_eq!(by_history(name, &kind, advance, "0123456789").is_err(), refused, "{name} {advance:?}");
+            assert_eq!(
+                by_history(name, &kind, advance, "0123456789").is_err(),
+                refused,
+                "{name} {advance:?}"
+            );
         };
         for (name, other, rewrites) in [
             ("refs/heads/main", true, true),

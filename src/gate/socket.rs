@@ -32,7 +32,10 @@ impl Socket {
         let mut path = data_dir.join("hook.socket");
         let mut folder = None;
         if path.as_os_str().len() > MAX_PATH {
-            let name = format!("cuebook-{:016x}", getrandom::u64().map_err(std::io::Error::other)?);
+            let name = format!(
+                "cuebook-{:016x}",
+                getrandom::u64().map_err(std::io::Error::other)?
+            );
             let short = temporary.join(name);
             private_folder(&short)?;
             path = short.join("hook.socket");
@@ -94,7 +97,9 @@ impl Drop for Socket {
 async fn answer(stream: UnixStream, gate: &Arc<Gate>) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
-    BufReader::new(read.take(MAX_LINE)).read_line(&mut line).await?;
+    BufReader::new(read.take(MAX_LINE))
+        .read_line(&mut line)
+        .await?;
     let answer = match serde_json::from_str::<Question>(&line) {
         Ok(question) => gate.answer(question).await,
         Err(error) => Answer::refused(vec![format!(

@@ -81,7 +81,10 @@ impl Repository {
     pub fn commit_of(&self, id: &str) -> Result<Option<String>, GitError> {
         let repository = self.library()?;
         let object = repository.find_object(git2::Oid::from_str(id)?, None)?;
-        Ok(object.peel_to_commit().ok().map(|commit| commit.id().to_string()))
+        Ok(object
+            .peel_to_commit()
+            .ok()
+            .map(|commit| commit.id().to_string()))
     }
 
     /// What a commit says of itself.
@@ -104,7 +107,8 @@ impl Repository {
     /// How many commits `one` has that `other` does not.
     pub fn ahead(&self, one: &str, other: &str) -> Result<usize, GitError> {
         let repository = self.library()?;
-        let (ahead, _) = repository.graph_ahead_behind(git2::Oid::from_str(one)?, git2::Oid::from_str(other)?)?;
+        let (ahead, _) = repository
+            .graph_ahead_behind(git2::Oid::from_str(one)?, git2::Oid::from_str(other)?)?;
         Ok(ahead)
     }
 
@@ -160,7 +164,8 @@ impl Repository {
         match run(command, "update-ref", input.as_bytes()) {
             Ok(_) => Ok(()),
             Err(GitError::Process { message, .. })
-                if message.contains("cannot lock ref") || message.contains("reference already exists") =>
+                if message.contains("cannot lock ref")
+                    || message.contains("reference already exists") =>
             {
                 let names: Vec<&str> = edits.iter().map(|edit| &*edit.name).collect();
                 Err(GitError::Moved(names.join(", ")))

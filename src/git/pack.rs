@@ -67,7 +67,12 @@ pub enum Step {
     Answer,
 }
 
-fn service_command(repository: &Path, service: Service, step: Step, more: &[(&str, &str)]) -> Command {
+fn service_command(
+    repository: &Path,
+    service: Service,
+    step: Step,
+    more: &[(&str, &str)],
+) -> Command {
     let mut command = git_with(repository, more);
     command.arg(service.subcommand()).arg("--stateless-rpc");
     if step == Step::Advertise {

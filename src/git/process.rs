@@ -44,7 +44,10 @@ pub(super) fn git_with(directory: &Path, more: &[(&str, &str)]) -> Command {
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_TERMINAL_PROMPT", "0")
-        .env("GIT_CONFIG_COUNT", (settings.len() + more.len()).to_string());
+        .env(
+            "GIT_CONFIG_COUNT",
+            (settings.len() + more.len()).to_string(),
+        );
     for (i, (key, value)) in settings.iter().chain(more).enumerate() {
         command
             .env(format!("GIT_CONFIG_KEY_{i}"), key)
@@ -113,8 +116,13 @@ pub fn hooks_folder(dir: &Path) -> Result<PathBuf, GitError> {
     let mut command = git(dir);
     command.args(["rev-parse", "--git-path", "hooks"]);
     // where the person has set core.hooksPath, that is where git looks
-    command.env_remove("GIT_CONFIG_GLOBAL").env_remove("GIT_CONFIG_NOSYSTEM");
-    #[allow(clippy::disallowed_methods, reason = "their configuration is in their home")]
+    command
+        .env_remove("GIT_CONFIG_GLOBAL")
+        .env_remove("GIT_CONFIG_NOSYSTEM");
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "their configuration is in their home"
+    )]
     if let Some(home) = std::env::var_os("HOME") {
         command.env("HOME", home);
     }
@@ -178,8 +186,7 @@ pub fn import_commit(
         out
     };
     stream.extend_from_slice(
-        format!("commit {MAIN}\ncommitter Cuebook <{SERVER_EMAIL}> {seconds} +0000\n")
-            .as_bytes(),
+        format!("commit {MAIN}\ncommitter Cuebook <{SERVER_EMAIL}> {seconds} +0000\n").as_bytes(),
     );
     stream.extend(data(message.as_bytes()));
     for file in files {

@@ -29,14 +29,26 @@ pub struct Remote {
 
 impl std::fmt::Debug for Remote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Remote").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("Remote")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
     }
 }
 
 /// What of the server's environment a connection may need.
 const PASSED: [&str; 12] = [
-    "HOME", "SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",
-    "no_proxy", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "HOME",
+    "SSH_AUTH_SOCK",
+    "GIT_SSH_COMMAND",
+    "http_proxy",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "all_proxy",
+    "ALL_PROXY",
+    "no_proxy",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
 ];
 
 impl Remote {
@@ -59,15 +71,24 @@ impl Remote {
         }
         let mut command = git_with(directory, &settings);
         for name in PASSED {
-            #[allow(clippy::disallowed_methods, reason = "keys, proxies and certificates of the server's user")]
+            #[allow(
+                clippy::disallowed_methods,
+                reason = "keys, proxies and certificates of the server's user"
+            )]
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
             }
         }
-        if !command.get_envs().any(|(name, _)| name == "GIT_SSH_COMMAND") {
+        if !command
+            .get_envs()
+            .any(|(name, _)| name == "GIT_SSH_COMMAND")
+        {
             command.env("GIT_SSH_COMMAND", "ssh -o BatchMode=yes");
         }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         #[cfg(unix)]
         {
             use std::os::unix::process::CommandExt as _;
@@ -85,10 +106,15 @@ impl Remote {
         };
         let output = match tokio::time::timeout(self.timeout, command.output()).await {
             Ok(Ok(output)) => output,
-            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Err(GitError::Missing),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(GitError::Missing);
+            }
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => {
-                return Err(failed(format!("no end after {} seconds", self.timeout.as_secs())));
+                return Err(failed(format!(
+                    "no end after {} seconds",
+                    self.timeout.as_secs()
+                )));
             }
         };
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -97,7 +123,11 @@ impl Remote {
         }
         let said: Vec<&str> = text
             .lines()
-            .filter(|line| ["fatal:", "error:", "remote:", " ! "].iter().any(|start| line.starts_with(start)))
+            .filter(|line| {
+                ["fatal:", "error:", "remote:", " ! "]
+                    .iter()
+                    .any(|start| line.starts_with(start))
+            })
             .take(4)
             .collect();
         Err(failed(if said.is_empty() {
@@ -111,14 +141,28 @@ impl Remote {
     pub async fn fetch(&self, repository: &Repository) -> Result<(), GitError> {
         let mut command = self.command(repository.path());
         command
-            .args(["fetch", "--quiet", "--prune", "--atomic", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--"])
+            .args([
+                "fetch",
+                "--quiet",
+                "--prune",
+                "--atomic",
+                "--no-tags",
+                "--no-write-fetch-head",
+                "--no-auto-maintenance",
+                "--",
+            ])
             .arg(&self.url)
             .arg("+refs/heads/*:refs/upstream/heads/*");
         self.run(command, "fetch").await.map(drop)
     }
 
     /// Pushes a commit as a branch, whatever the branch was; what the other side said.
-    pub async fn push(&self, repository: &Repository, commit: &str, branch: &str) -> Result<String, GitError> {
+    pub async fn push(
+        &self,
+        repository: &Repository,
+        commit: &str,
+        branch: &str,
+    ) -> Result<String, GitError> {
         let mut command = self.command(repository.path());
         command
             .args(["push", "--no-verify", "--"])

@@ -120,7 +120,13 @@ struct Fed {
 }
 
 impl Exchange {
-    async fn run(mut self, body: Body, stdin: ChildStdin, stdout: ChildStdout, stderr: ChildStderr) {
+    async fn run(
+        mut self,
+        body: Body,
+        stdin: ChildStdin,
+        stdout: ChildStdout,
+        stderr: ChildStderr,
+    ) {
         let service = self.job.service;
         let idle = self.job.endpoint.settings.idle;
         let errors = tokio::spawn(read_errors(stderr));
@@ -162,7 +168,9 @@ impl Exchange {
             let status = self.child.wait().await;
             if !sent || status.as_ref().is_ok_and(|s| !s.success()) {
                 // a response that ends early must not look whole
-                let _ = self.sender.try_send(Err(io::Error::other("the git process failed")));
+                let _ = self
+                    .sender
+                    .try_send(Err(io::Error::other("the git process failed")));
             }
             (fed, status)
         };
@@ -183,9 +191,24 @@ impl Exchange {
         let peer = self.job.peer.map(|p| p.to_string()).unwrap_or_default();
         let ok = status.as_ref().is_ok_and(ExitStatus::success);
         if self.job.step == Step::Answer && self.job.service == Service::ReceivePack {
-            tracing::info!(service, peer, bytes = fed.bytes, elapsed_ms, broken = fed.broken, ok, "push ended");
+            tracing::info!(
+                service,
+                peer,
+                bytes = fed.bytes,
+                elapsed_ms,
+                broken = fed.broken,
+                ok,
+                "push ended"
+            );
         } else {
-            tracing::debug!(service, peer, bytes = fed.bytes, elapsed_ms, ok, "exchange ended");
+            tracing::debug!(
+                service,
+                peer,
+                bytes = fed.bytes,
+                elapsed_ms,
+                ok,
+                "exchange ended"
+            );
         }
         if !ok && !errors.is_empty() && !fed.broken {
             tracing::warn!(service, peer, "git: {errors}");

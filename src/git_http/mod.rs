@@ -74,7 +74,12 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Serves a bare repository; `hooks` is the folder of the hooks that judge a push.
-    pub fn new(repository: PathBuf, hooks: PathBuf, settings: Settings, running: TaskTracker) -> Self {
+    pub fn new(
+        repository: PathBuf,
+        hooks: PathBuf,
+        settings: Settings,
+        running: TaskTracker,
+    ) -> Self {
         let places = |places| Places::new(places, settings.queue, settings.queue_wait);
         Self {
             repository,
@@ -154,8 +159,8 @@ async fn info_refs(
     peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
     headers: HeaderMap,
 ) -> Response {
-    let asked = uri.query().unwrap_or_default().split('&');
-    let Some(name) = asked.filter_map(|part| part.strip_prefix("service=")).next() else {
+    let mut asked = uri.query().unwrap_or_default().split('&');
+    let Some(name) = asked.find_map(|part| part.strip_prefix("service=")) else {
         return unknown().await;
     };
     let Some(service) = Service::named(name) else {
@@ -163,7 +168,7 @@ async fn info_refs(
     };
     let place = match endpoint.places(service).take().await {
         Ok(place) => place,
-        Err(full) => return busy(service, &full),
+        Err(full) => return busy(service, full),
     };
     let protocol = protocol(&headers);
     // protocol-v2(5): a version 2 answer of upload-pack has no service line
@@ -231,7 +236,7 @@ async fn rpc(
     let protocol = protocol(headers).map(str::to_owned);
     let place = match endpoint.places(service).take().await {
         Ok(place) => place,
-        Err(full) => return busy(service, &full),
+        Err(full) => return busy(service, full),
     };
     let job = exchange::Job {
         endpoint: endpoint.clone(),
@@ -268,7 +273,7 @@ fn answer(job: exchange::Job, body: Body, kind: &str) -> Response {
     }
 }
 
-fn busy(service: Service, full: &Full) -> Response {
+fn busy(service: Service, full: Full) -> Response {
     let what = match service {
         Service::UploadPack => "clones and fetches",
         Service::ReceivePack => "pushes",
@@ -286,7 +291,8 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 /// The Git-Protocol header, when it has no other characters than git writes: it becomes an environment variable.
 fn protocol(headers: &HeaderMap) -> Option<&str> {
     let value = text(headers, &HeaderName::from_static("git-protocol"))?;
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'=' | b':' | b'-' | b'.' | b'_' | b'/');
+    let plain =
+        |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'=' | b':' | b'-' | b'.' | b'_' | b'/');
     (value.len() <= 256 && value.bytes().all(plain)).then_some(value)
 }
 

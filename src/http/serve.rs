@@ -95,7 +95,10 @@ pub async fn serve(
     writes.close();
     let ended = async { while connections.join_next().await.is_some() {} };
     tokio::pin!(ended);
-    if tokio::time::timeout(limits.grace, &mut ended).await.is_err() {
+    if tokio::time::timeout(limits.grace, &mut ended)
+        .await
+        .is_err()
+    {
         if !writes.is_empty() {
             tracing::info!("waiting for {} pushes to end", writes.len());
         }

@@ -279,7 +279,11 @@ impl Proposals {
 }
 
 /// What the decision needs to know of a pushed commit, and its subject.
-fn look(repository: &Repository, open: &[Open], head: &str) -> Result<(Pushed, String), ProposeError> {
+fn look(
+    repository: &Repository,
+    open: &[Open],
+    head: &str,
+) -> Result<(Pushed, String), ProposeError> {
     let in_main = match repository.main_tip()? {
         Some(tip) => repository.reachable(head, &tip).is_ok(),
         None => false,
@@ -307,7 +311,11 @@ fn look(repository: &Repository, open: &[Open], head: &str) -> Result<(Pushed, S
 }
 
 /// Points a proposal's refs at its head; whether that took something out of it.
-fn write_refs(repository: &Repository, row: &ProposalRow, old: Option<&str>) -> Result<bool, ProposeError> {
+fn write_refs(
+    repository: &Repository,
+    row: &ProposalRow,
+    old: Option<&str>,
+) -> Result<bool, ProposeError> {
     if old == Some(&row.head) {
         return Ok(false);
     }

@@ -71,7 +71,8 @@ impl Options {
             let value = value.trim();
             let shown: String = key.chars().take(40).collect();
             if !KEYS.contains(&key) {
-                let near = nearest(key, KEYS).map_or_else(String::new, |n| format!(" (did you mean `{n}`?)"));
+                let near = nearest(key, KEYS)
+                    .map_or_else(String::new, |n| format!(" (did you mean `{n}`?)"));
                 return Err(Refusal::UnknownOption(shown, near));
             }
             if value.is_empty() {
@@ -166,7 +167,10 @@ pub fn plan(open: &[Open], options: &Options, pushed: &Pushed) -> Result<Plan, R
     if let Some(topic) = &options.topic {
         let named = open.iter().find(|p| p.topic.as_ref() == Some(topic));
         // a push whose answer was lost is repeated: the proposal is there, its topic may not be
-        let same = || open.iter().find(|p| p.head == pushed.head && p.topic.is_none());
+        let same = || {
+            open.iter()
+                .find(|p| p.head == pushed.head && p.topic.is_none())
+        };
         return named.or_else(same).map_or(Ok(Plan::Open), revise);
     }
     if let Some(same) = open.iter().find(|p| p.head == pushed.head) {
@@ -204,9 +208,17 @@ mod tests {
 
     #[test]
     fn a_push_finds_its_proposal() {
-        let there = [open(1, Some("triage"), "a"), open(2, None, "b"), open(3, Some("x"), "c")];
+        let there = [
+            open(1, Some("triage"), "a"),
+            open(2, None, "b"),
+            open(3, Some("x"), "c"),
+        ];
         let check = |given: &[&str], push: Pushed, expected: Result<Plan, Refusal>| {
-            assert_eq!(plan(&there, &options(given).unwrap(), &push), expected, "{given:?} {push:?}");
+            assert_eq!(
+                plan(&there, &options(given).unwrap(), &push),
+                expected,
+                "{given:?} {push:?}"
+            );
         };
         check(&[], pushed("n", &[]), Ok(Plan::Open));
         check(&[], pushed("n", &[2, 1]), Ok(Plan::Revise(2)));
@@ -228,12 +240,20 @@ mod tests {
 
     #[test]
     fn options_are_read_strictly() {
-        assert!(matches!(options(&["topc=x"]), Err(Refusal::UnknownOption(_, near)) if near.contains("`topic`")));
+        assert!(
+            matches!(options(&["topc=x"]), Err(Refusal::UnknownOption(_, near)) if near.contains("`topic`"))
+        );
         for wrong in ["topic", "topic=", "title= ", "proposal=x", "topic=a\u{7}b"] {
-            assert!(matches!(options(&[wrong]), Err(Refusal::BadOption(_))), "{wrong}");
+            assert!(
+                matches!(options(&[wrong]), Err(Refusal::BadOption(_))),
+                "{wrong}"
+            );
         }
         assert!(options(&[&format!("topic={}", "x".repeat(101))]).is_err());
-        assert_eq!(options(&["title=장애 대응"]).unwrap().title.as_deref(), Some("장애 대응"));
+        assert_eq!(
+            options(&["title=장애 대응"]).unwrap().title.as_deref(),
+            Some("장애 대응")
+        );
         assert_eq!(title(" \n"), "Untitled");
         assert_eq!(title(&"가".repeat(300)).chars().count(), 200);
     }

@@ -109,8 +109,10 @@ impl Store {
 
     /// The highest number any proposal has; 0 where there is none.
     pub async fn last_proposal(&self) -> Result<i64, StoreError> {
-        Ok(sqlx::query_scalar("SELECT COALESCE(MAX(number), 0) FROM proposal")
-            .fetch_one(&self.read)
-            .await?)
+        Ok(
+            sqlx::query_scalar("SELECT COALESCE(MAX(number), 0) FROM proposal")
+                .fetch_one(&self.read)
+                .await?,
+        )
     }
 }

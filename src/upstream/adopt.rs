@@ -53,7 +53,11 @@ pub(super) enum AdoptError {
 }
 
 /// Moves main to the fetched tip of `branch`, or to the newest commit before it that passes the check.
-pub(super) fn adopt(repository: &Repository, registry: &Registry, branch: &str) -> Result<Adopted, AdoptError> {
+pub(super) fn adopt(
+    repository: &Repository,
+    registry: &Registry,
+    branch: &str,
+) -> Result<Adopted, AdoptError> {
     let Some(upstream) = repository.read_ref(&format!("refs/upstream/heads/{branch}"))? else {
         return Ok(Adopted::Nothing);
     };
@@ -110,7 +114,10 @@ pub(super) fn adopt(repository: &Repository, registry: &Registry, branch: &str) 
         }
         if commit == upstream {
             let errors = checked.problems.iter().filter(|problem| problem.is_error());
-            problems = errors.take(SHOWN).map(crate::prompt::Problem::one_line).collect();
+            problems = errors
+                .take(SHOWN)
+                .map(crate::prompt::Problem::one_line)
+                .collect();
         }
         at = repository.first_parent(&commit)?;
     }

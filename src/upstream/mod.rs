@@ -130,7 +130,10 @@ impl Upstream {
 
     /// How the library stands to it.
     pub fn status(&self) -> Status {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.status
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Asks for a fetch soon; asked often before it begins, it is one.
@@ -146,7 +149,11 @@ impl Upstream {
                 () = cancel.cancelled() => return,
                 synced = self.sync() => synced,
             };
-            failures = if synced { 0 } else { failures.saturating_add(1) };
+            failures = if synced {
+                0
+            } else {
+                failures.saturating_add(1)
+            };
             let wait = self
                 .settings
                 .poll
@@ -169,7 +176,11 @@ impl Upstream {
         let now = crate::clock::unix_millis();
         let upstream = self.clone();
         let adopted = tokio::task::spawn_blocking(move || {
-            let adopted = adopt::adopt(&upstream.repository, &upstream.registry, &upstream.settings.branch)?;
+            let adopted = adopt::adopt(
+                &upstream.repository,
+                &upstream.registry,
+                &upstream.settings.branch,
+            )?;
             if matches!(adopted, Adopted::Moved { .. }) {
                 upstream.registry.refresh()?;
             }
@@ -199,7 +210,11 @@ impl Upstream {
                 upstream: Some(commit),
                 ..Status::default()
             },
-            Adopted::Moved { upstream, to, problems } => {
+            Adopted::Moved {
+                upstream,
+                to,
+                problems,
+            } => {
                 tracing::info!(%upstream, served = %to, "followed");
                 Status {
                     error: (upstream != to).then(|| unclean(&upstream, Some(&to))),
@@ -244,7 +259,9 @@ impl Upstream {
         if current.error != status.error {
             match &status.error {
                 Some(error) => tracing::error!(url = %self.settings.remote.url, "{error}"),
-                None => tracing::info!(url = %self.settings.remote.url, "the library follows again"),
+                None => {
+                    tracing::info!(url = %self.settings.remote.url, "the library follows again");
+                }
             }
             for problem in &status.problems {
                 tracing::error!("{problem}");
@@ -254,9 +271,17 @@ impl Upstream {
     }
 
     /// Gives a commit of this repository to the other as a branch; its name, and what the other side said.
-    pub async fn propose(&self, commit: &str, name: &str) -> Result<(String, Vec<String>), GitError> {
+    pub async fn propose(
+        &self,
+        commit: &str,
+        name: &str,
+    ) -> Result<(String, Vec<String>), GitError> {
         let branch = format!("cuebook/{}", branch_name(name));
-        let said = self.settings.remote.push(&self.repository, commit, &branch).await?;
+        let said = self
+            .settings
+            .remote
+            .push(&self.repository, commit, &branch)
+            .await?;
         let lines = said
             .lines()
             .filter_map(|line| line.strip_prefix("remote:"))
@@ -270,7 +295,10 @@ impl Upstream {
 fn unclean(upstream: &str, served: Option<&str>) -> String {
     let short = |id: &str| id.get(..7).unwrap_or(id).to_owned();
     let served = match served {
-        Some(served) => format!("the newest clean commit before it, {}, is served", short(served)),
+        Some(served) => format!(
+            "the newest clean commit before it, {}, is served",
+            short(served)
+        ),
         None => "what was served before is".into(),
     };
     format!(
@@ -283,7 +311,13 @@ fn unclean(upstream: &str, served: Option<&str>) -> String {
 fn branch_name(topic: &str) -> String {
     let mut out: String = topic
         .chars()
-        .map(|c| if c.is_alphanumeric() || matches!(c, '-' | '_') { c } else { '-' })
+        .map(|c| {
+            if c.is_alphanumeric() || matches!(c, '-' | '_') {
+                c
+            } else {
+                '-'
+            }
+        })
         .take(60)
         .collect();
     if out.is_empty() {

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::{self, HeaderMap, HeaderValue};
 use axum::http::StatusCode;
+use axum::http::header::{self, HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures_util::StreamExt as _;
@@ -50,16 +50,22 @@ pub fn routes(upstream: Option<Arc<Upstream>>) -> Router {
         .with_state(Arc::new(receiver))
 }
 
-async fn receive(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body: Body) -> Response {
+async fn receive(
+    State(receiver): State<Arc<Receiver>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
     let Some(secret) = &receiver.upstream.settings().webhook_secret else {
         return answer(
             StatusCode::FORBIDDEN,
             "webhooks are not taken: set upstream.webhook_secret, and the same secret at the forge",
         );
     };
-    let mut mac = match Hmac::<Sha256>::new_from_slice(secret.as_bytes()) {
-        Ok(mac) => mac,
-        Err(_) => return answer(StatusCode::INTERNAL_SERVER_ERROR, "the webhook secret cannot be used"),
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
+        return answer(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the webhook secret cannot be used",
+        );
     };
     let mut length = 0;
     let mut body = body.into_data_stream();
@@ -126,15 +132,23 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 
 /// What the forge calls this delivery; a repeated one has the same name.
 fn delivery(headers: &HeaderMap) -> Option<String> {
-    ["x-github-delivery", "x-gitlab-event-uuid", "x-gitea-delivery", "x-forgejo-delivery"]
-        .iter()
-        .find_map(|name| text(headers, name))
-        .filter(|id| !id.is_empty() && id.len() <= MAX_ID)
-        .map(str::to_owned)
+    [
+        "x-github-delivery",
+        "x-gitlab-event-uuid",
+        "x-gitea-delivery",
+        "x-forgejo-delivery",
+    ]
+    .iter()
+    .find_map(|name| text(headers, name))
+    .filter(|id| !id.is_empty() && id.len() <= MAX_ID)
+    .map(str::to_owned)
 }
 
 fn answer(status: StatusCode, message: &str) -> Response {
     let body = serde_json::json!({ "message": message }).to_string();
-    let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let json = (
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     (status, [json], body).into_response()
 }

@@ -32,7 +32,16 @@ async fn start(
             "slow"
         }),
     );
-    let task = tokio::spawn(async move { serve(listener, router, &limits, stop, &tokio_util::task::TaskTracker::new()).await });
+    let task = tokio::spawn(async move {
+        serve(
+            listener,
+            router,
+            &limits,
+            stop,
+            &tokio_util::task::TaskTracker::new(),
+        )
+        .await;
+    });
     (address, cancel, task)
 }
 

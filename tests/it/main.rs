@@ -16,3 +16,4 @@ mod library;
 mod mcp;
 mod resources;
 mod support;
+mod upstream;

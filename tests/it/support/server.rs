@@ -95,7 +95,9 @@ impl TestServer {
             ..Limits::default()
         };
         let stop = cancel.clone();
-        let task = tokio::spawn(async move { serve(listener, router, &limits, stop, &TaskTracker::new()).await });
+        let task = tokio::spawn(async move {
+            serve(listener, router, &limits, stop, &TaskTracker::new()).await;
+        });
         Self {
             address,
             registry,
