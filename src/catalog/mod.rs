@@ -3,6 +3,7 @@
 //! Pure: takes bytes and gives values. Knows no git, no network and no clock.
 
 pub mod build;
+pub mod difference;
 pub mod examples;
 pub mod library;
 mod parallel;
@@ -24,6 +25,7 @@ use crate::prompt::{
 
 use build::Parsed;
 pub use build::{Built, build};
+pub use difference::Difference;
 pub use library::{Library, ResourceFamily};
 use text::{fold, fold_query};
 pub use tree::{Entry, EntryKind, MemoryTree, ObjectId, Tree};

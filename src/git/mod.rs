@@ -86,6 +86,8 @@ pub struct Repository {
     path: PathBuf,
     /// The work tree, when there is one.
     work_tree: Option<PathBuf>,
+    /// Objects that are looked for here too.
+    objects: Option<PathBuf>,
 }
 
 impl Repository {
@@ -96,6 +98,7 @@ impl Repository {
             Ok(repository) => Ok(Self {
                 path: repository.path().to_path_buf(),
                 work_tree: repository.workdir().map(Path::to_path_buf),
+                objects: None,
             }),
             Err(error) => Err(open_error(path, error)),
         }
@@ -111,8 +114,28 @@ impl Repository {
         self.work_tree.is_none()
     }
 
+    /// The same repository with the objects of one more folder: a push that is not accepted yet has its own.
+    #[must_use]
+    pub fn with_objects(&self, extra: &Path) -> Self {
+        Self {
+            objects: Some(extra.to_path_buf()),
+            ..self.clone()
+        }
+    }
+
     fn library(&self) -> Result<git2::Repository, GitError> {
-        Ok(git2::Repository::open(&self.path)?)
+        let repository = git2::Repository::open(&self.path)?;
+        if let Some(objects) = &self.objects {
+            // libgit2 takes no path that is not UTF-8 here
+            let objects = objects.to_str().ok_or_else(|| {
+                GitError::Io(std::io::Error::new(
+                    std::io::ErrorKind::InvalidInput,
+                    format!("{} is not UTF-8", objects.display()),
+                ))
+            })?;
+            repository.odb()?.add_disk_alternate(objects)?;
+        }
+        Ok(repository)
     }
 
     /// The commit main points to; HEAD's where there is no main; none in an empty repository.

@@ -3,12 +3,15 @@
 //! A refresh derives the catalog from the refs: it is checked, and only what is clean is served. Nothing on the way of
 //! a request waits for it.
 
+pub mod candidate;
+mod changes;
+mod revisions;
 pub mod source;
 mod watch;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,10 +20,13 @@ use lru::LruCache;
 use tokio::sync::watch as channel;
 
 use crate::catalog::build::{Built, build, build_and_run};
-use crate::catalog::{Catalog, MemoryTree, Revision};
+use crate::catalog::{Catalog, Difference, MemoryTree, Revision};
 use crate::git::{GitError, Repository, SERVED};
-use crate::prompt::{Limits, Problem, Prompt};
+use crate::prompt::{Limits, Problem};
 
+use candidate::{Candidate, KEPT_CANDIDATES};
+pub use changes::Changes;
+pub use revisions::AtError;
 use source::{CommitTree, Library, WorkTree};
 
 /// Catalogs of other commits that are kept for `name@<commit>`.
@@ -52,19 +58,6 @@ pub struct Snapshot {
     pub status: Status,
 }
 
-/// Generations at which what clients see last changed; a stream compares them with what it was told.
-#[derive(Debug, Clone, Default)]
-pub struct Changes {
-    /// Any prompt lists or renders differently (or, with the setting off, lists differently).
-    pub prompts: u64,
-    /// The same by folder (every folder prefix: `a`, `a/b`).
-    pub folders: HashMap<Arc<str>, u64>,
-    /// The list of resources differs (URIs, names, types).
-    pub resources_list: u64,
-    /// A resource's content differs; streams then compare the hashes of what they subscribed to.
-    pub resources_content: u64,
-}
-
 /// What is served against what main says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
@@ -82,31 +75,6 @@ pub struct Status {
     pub warning_count: usize,
     /// Why the last attempt to read the library failed, when it did.
     pub read_error: Option<String>,
-}
-
-/// Why a revision cannot be served.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AtError {
-    /// No commit of main has this id.
-    #[error("no commit `{0}` on main")]
-    Unknown(String),
-    /// More than one has.
-    #[error("`{0}` fits more than one commit; give more digits")]
-    Ambiguous(String),
-    /// It does not pass today's check.
-    #[error("commit `{commit}` does not pass the check: {first}")]
-    Unclean {
-        /// The commit.
-        commit: String,
-        /// The first problem.
-        first: String,
-    },
-    /// Too many requests for other commits at once.
-    #[error("the server is reading other revisions; try again in a moment")]
-    Busy,
-    /// Reading failed; the inside is logged, not shown.
-    #[error("the library could not be read")]
-    Io,
 }
 
 /// Why there is no catalog to begin with.
@@ -141,6 +109,12 @@ impl Default for Settings {
     }
 }
 
+/// Which requests for a refresh have been met.
+#[derive(Debug, Default)]
+struct Requests {
+    done: u64,
+}
+
 /// The one holder of the current catalog.
 #[derive(Debug)]
 pub struct Registry {
@@ -148,7 +122,11 @@ pub struct Registry {
     settings: Settings,
     current: ArcSwap<Snapshot>,
     generation: channel::Sender<u64>,
-    refreshing: Mutex<()>,
+    refreshing: Mutex<Requests>,
+    /// Refreshes asked for, ever.
+    requested: AtomicU64,
+    /// Commits that passed the check and are not served yet.
+    candidates: Mutex<LruCache<String, Candidate>>,
     /// What a work tree held at the last refresh.
     files_seen: Mutex<Option<Arc<str>>>,
     revisions: Mutex<LruCache<String, Arc<Catalog>>>,
@@ -187,7 +165,11 @@ impl Registry {
             settings,
             current: ArcSwap::from_pointee(snapshot),
             generation: channel::Sender::new(0),
-            refreshing: Mutex::new(()),
+            refreshing: Mutex::default(),
+            requested: AtomicU64::new(0),
+            candidates: Mutex::new(LruCache::new(
+                NonZeroUsize::new(KEPT_CANDIDATES).unwrap_or(NonZeroUsize::MIN),
+            )),
             files_seen: Mutex::new(None),
             revisions: Mutex::new(LruCache::new(
                 NonZeroUsize::new(KEPT_REVISIONS).unwrap_or(NonZeroUsize::MIN),
@@ -221,16 +203,26 @@ impl Registry {
         &self.library
     }
 
-    /// Derives the catalog again from the refs or files, and swaps it in when it differs. Blocks; one at a time.
+    /// Derives the catalog again from the refs or files, and swaps it in when it differs. Blocks; one at a time. When
+    /// it returns, what the refs said when it was called is served, or something newer.
     pub fn refresh(&self) -> Result<Refreshed, OpenError> {
-        let _one = self
+        let mine = self.requested.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut requests = self
             .refreshing
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        if requests.done >= mine {
+            // a refresh that began after this was asked for has read the refs already
+            return Ok(Refreshed::Unchanged);
+        }
+        let met = self.requested.load(Ordering::SeqCst);
         let result = match &self.library {
             Library::Bare(repository) => self.refresh_commit(repository),
             Library::WorkTree { root, .. } => self.refresh_files(root),
         };
+        if result.is_ok() {
+            requests.done = met;
+        }
         if let Err(error) = &result {
             let snapshot = self.snapshot();
             if snapshot.generation > 0 {
@@ -317,6 +309,15 @@ impl Registry {
                 .clear();
         }
         let started = Instant::now();
+        if let Some(candidate) = self.candidate(&tip) {
+            let difference = candidate.difference(&old);
+            let status = status(Some(&tip), Some(&tip), &candidate.built, false);
+            let prompts = candidate.built.catalog.list(None).len();
+            let outcome = self.swap_with(&old, candidate.built.catalog, status, &difference);
+            self.remember(repository, &candidate.commit);
+            tracing::info!(commit = %tip, prompts, elapsed_ms = millis(started), "serving what was checked");
+            return Ok(outcome);
+        }
         let at_tip = self.build_commit(repository, &tip, Some(&old.catalog))?;
         if at_tip.is_clean() {
             let status = status(Some(&tip), Some(&tip), &at_tip, false);
@@ -470,23 +471,22 @@ impl Registry {
     /// Puts a catalog in the place of the current one and tells who waits.
     fn swap(&self, catalog: Catalog, status: Status) -> Refreshed {
         let old = self.snapshot();
+        let difference = Difference::between(&old.catalog, &catalog);
+        self.swap_with(&old, catalog, status, &difference)
+    }
+
+    /// The same where what differs is known.
+    fn swap_with(
+        &self,
+        old: &Snapshot,
+        catalog: Catalog,
+        status: Status,
+        difference: &Difference,
+    ) -> Refreshed {
         let generation = old.generation + 1;
-        let mut changes = old.changes.clone();
-        let first = old.generation == 0;
-        let changed = changed_folders(&old.catalog, &catalog, self.settings.notify_body_edits);
-        if first || !changed.is_empty() {
-            changes.prompts = generation;
-        }
-        for folder in changed {
-            changes.folders.insert(folder, generation);
-        }
-        let (list, content) = changed_resources(&old.catalog, &catalog);
-        if first || list {
-            changes.resources_list = generation;
-        }
-        if first || content {
-            changes.resources_content = generation;
-        }
+        let changes = old
+            .changes
+            .with(generation, difference, self.settings.notify_body_edits);
         self.current.store(Arc::new(Snapshot {
             catalog: Arc::new(catalog),
             generation,
@@ -509,98 +509,6 @@ impl Registry {
             status,
         }));
     }
-
-    /// The catalog of a commit reachable from main, from a small cache; read off the async threads, two at a time.
-    pub async fn at(self: &Arc<Self>, commit: &str) -> Result<Arc<Catalog>, AtError> {
-        let snapshot = self.snapshot();
-        if snapshot.catalog.revision().commit() == Some(commit) {
-            return Ok(snapshot.catalog.clone());
-        }
-        if let Some(found) = self
-            .revisions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(commit)
-        {
-            return Ok(found.clone());
-        }
-        let _permit =
-            tokio::time::timeout(Duration::from_secs(5), self.reading_revisions.acquire())
-                .await
-                .map_err(|_| AtError::Busy)?
-                .map_err(|_| AtError::Io)?;
-        let registry = self.clone();
-        let commit = commit.to_owned();
-        tokio::task::spawn_blocking(move || registry.read_revision(&commit))
-            .await
-            .map_err(|_| AtError::Io)?
-    }
-
-    fn read_revision(&self, id: &str) -> Result<Arc<Catalog>, AtError> {
-        let unreadable = |error: &dyn std::fmt::Display| {
-            tracing::error!(%error, "a revision could not be read");
-            AtError::Io
-        };
-        let repository = self
-            .library
-            .repository()
-            .ok_or_else(|| AtError::Unknown(id.into()))?;
-        let known = |error: GitError| match error {
-            GitError::Unknown(id) => AtError::Unknown(id),
-            GitError::Ambiguous(id) => AtError::Ambiguous(id),
-            error => unreadable(&error),
-        };
-        let tip = repository
-            .main_tip()
-            .map_err(known)?
-            .ok_or_else(|| AtError::Unknown(id.into()))?;
-        let commit = repository.reachable(id, &tip).map_err(known)?;
-        let cached = self
-            .revisions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&commit)
-            .cloned();
-        let catalog = if let Some(cached) = cached {
-            cached
-        } else {
-            let snapshot = self.snapshot();
-            if snapshot.catalog.revision().commit() == Some(commit.as_str()) {
-                return Ok(snapshot.catalog.clone());
-            }
-            if let Some(first) = self
-                .unclean
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .get(&commit)
-                .cloned()
-            {
-                return Err(AtError::Unclean { commit, first });
-            }
-            let built = self
-                .build_commit(repository, &commit, Some(&snapshot.catalog))
-                .map_err(|e| unreadable(&e))?;
-            if let Some(first) = built.problems.iter().find(|p| p.is_error()) {
-                let first = first.one_line();
-                self.unclean
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .put(commit.clone(), first.clone());
-                return Err(AtError::Unclean { commit, first });
-            }
-            Arc::new(built.catalog)
-        };
-        let mut cache = self
-            .revisions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        cache.put(commit, catalog.clone());
-        // the short form as it was asked for, so that the next request needs no git
-        if id.len() < 40 {
-            cache.put(id.to_owned(), catalog.clone());
-        }
-        Ok(catalog)
-    }
 }
 
 fn millis(started: Instant) -> u64 {
@@ -622,67 +530,4 @@ fn status(tip: Option<&str>, served: Option<&str>, built: &Built, partial: bool)
         warning_count: built.problems.len() - errors.len(),
         read_error: None,
     }
-}
-
-/// Folders (every prefix, and `""` for the whole) with a prompt that lists or renders differently.
-fn changed_folders(old: &Catalog, new: &Catalog, bodies: bool) -> BTreeSet<Arc<str>> {
-    let mut out = BTreeSet::new();
-    let mut note = |prompt: &Prompt| {
-        out.insert("".into());
-        let mut at = 0;
-        while let Some(i) = prompt.folder[at..].find('/') {
-            out.insert(prompt.folder[..at + i].into());
-            at += i + 1;
-        }
-        out.insert(prompt.folder.clone());
-    };
-    for prompt in new.list(None) {
-        match old.prompt(prompt.name.as_str()) {
-            Some(before) if Arc::ptr_eq(before, prompt) => {
-                if bodies && old.render_hash(before) != new.render_hash(prompt) {
-                    note(prompt);
-                }
-            }
-            Some(before) => {
-                let lists = before.list_hash == prompt.list_hash;
-                let renders = !bodies || old.render_hash(before) == new.render_hash(prompt);
-                if !(lists && renders) {
-                    note(prompt);
-                    note(before);
-                }
-            }
-            None => note(prompt),
-        }
-    }
-    for prompt in old.list(None) {
-        if new.prompt(prompt.name.as_str()).is_none() {
-            note(prompt);
-        }
-    }
-    out
-}
-
-/// Whether the list of resources differs, and whether any content does.
-fn changed_resources(old: &Catalog, new: &Catalog) -> (bool, bool) {
-    let listed = |catalog: &Catalog| -> BTreeMap<Arc<str>, (Arc<str>, Arc<str>)> {
-        catalog
-            .resources()
-            .iter()
-            .map(|r| (r.uri.clone(), (r.mime_type.clone(), r.sha256.clone())))
-            .collect()
-    };
-    let (old_list, new_list) = (listed(old), listed(new));
-    let content = old_list != new_list;
-    let list = old_list.len() != new_list.len()
-        || old_list
-            .iter()
-            .zip(&new_list)
-            .any(|((a, (ta, _)), (b, (tb, _)))| a != b || ta != tb);
-    let families = |c: &Catalog| {
-        c.families()
-            .iter()
-            .map(|f| f.template.clone())
-            .collect::<Vec<_>>()
-    };
-    (list || families(old) != families(new), content)
 }

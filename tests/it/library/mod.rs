@@ -1,5 +1,6 @@
 //! A library in a repository made with the real git: what is served of it, what a change changes, how it is noticed.
 
+mod candidates;
 mod changes;
 mod data_dir;
 mod odd_files;

@@ -1,0 +1,162 @@
+//! Commits that are checked before a ref points to them: what a push would publish, and what refuses it.
+//!
+//! A clean candidate is kept, so that the refresh that follows the push swaps it in without building it again.
+
+use std::sync::{Arc, PoisonError};
+
+use crate::catalog::{Built, Difference};
+use crate::git::Repository;
+use crate::prompt::{Problem, Prompt};
+
+use super::{OpenError, Registry, Snapshot};
+
+/// Candidates that are kept.
+pub(super) const KEPT_CANDIDATES: usize = 4;
+
+/// What a commit would do if main pointed to it, against what is served now.
+#[derive(Debug, Clone, Default)]
+pub struct Checked {
+    /// Every error, and the warnings of what the commit changes, by path and line.
+    pub problems: Vec<Problem>,
+    /// Errors among them; one is enough to refuse.
+    pub errors: usize,
+    /// Prompts that would come, move or change (a partial's edit changes all that include it), by name.
+    pub published: Vec<PublishedPrompt>,
+    /// Names that would be gone, sorted.
+    pub removed: Vec<Arc<str>>,
+    /// Resources that would come, go or change.
+    pub resources_changed: usize,
+}
+
+impl Checked {
+    /// Whether nothing refuses it.
+    pub fn is_clean(&self) -> bool {
+        self.errors == 0
+    }
+}
+
+/// A prompt that a commit publishes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishedPrompt {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its folder, e.g. `sre`; empty at the top.
+    pub folder: Arc<str>,
+    /// How many arguments it takes.
+    pub arguments: usize,
+    /// What happens to it.
+    pub kind: PublishedKind,
+}
+
+/// What a commit does to a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PublishedKind {
+    /// It is new.
+    Added,
+    /// Its text, a partial it includes or its front matter is another.
+    Changed,
+    /// Its file has moved: another folder, or the same bytes under another name. Its text may differ as well.
+    Moved {
+        /// The path it had, e.g. `prompts/sre/triage.md`.
+        from: Arc<str>,
+    },
+}
+
+/// A commit that passed the check, ready to be served.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) commit: String,
+    pub(super) built: Built,
+    /// Against the catalog of generation `base`.
+    pub(super) difference: Difference,
+    pub(super) base: u64,
+}
+
+impl Registry {
+    /// Checks a commit as if main pointed to it, and says what it would publish. Blocks for as long as the commit's
+    /// changes take to read; several may run at once, and none waits for a refresh.
+    ///
+    /// `repository` is where the commit's objects are: the library's own, or one with a push's quarantine
+    /// ([`Repository::with_objects`]).
+    pub fn check(&self, repository: &Repository, commit: &str) -> Result<Checked, OpenError> {
+        let base = self.snapshot();
+        let built = self.build_commit(repository, commit, Some(&base.catalog))?;
+        let difference = Difference::between(&base.catalog, &built.catalog);
+        let checked = checked(&built, &difference);
+        if checked.is_clean() {
+            self.candidates
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .put(
+                    commit.to_owned(),
+                    Candidate {
+                        commit: commit.to_owned(),
+                        built,
+                        difference,
+                        base: base.generation,
+                    },
+                );
+        }
+        Ok(checked)
+    }
+
+    /// The kept candidate of a commit; it is given once.
+    pub(super) fn candidate(&self, commit: &str) -> Option<Candidate> {
+        self.candidates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop(commit)
+    }
+}
+
+impl Candidate {
+    /// What differs from what is served now.
+    pub(super) fn difference(&self, served: &Snapshot) -> Difference {
+        if served.generation == self.base {
+            self.difference.clone()
+        } else {
+            Difference::between(&served.catalog, &self.built.catalog)
+        }
+    }
+}
+
+fn checked(built: &Built, difference: &Difference) -> Checked {
+    let mut out = Checked {
+        resources_changed: difference.resources.len(),
+        ..Checked::default()
+    };
+    let gone: Vec<&Arc<Prompt>> = difference
+        .prompts
+        .values()
+        .filter(|changed| changed.after.is_none())
+        .filter_map(|changed| changed.before.as_ref())
+        .collect();
+    for (name, changed) in &difference.prompts {
+        let Some(prompt) = &changed.after else {
+            out.removed.push(name.clone());
+            continue;
+        };
+        let moved_from = match &changed.before {
+            Some(before) => Some(before).filter(|before| before.path != prompt.path),
+            None => gone
+                .iter()
+                .copied()
+                .find(|before| before.sha256 == prompt.sha256),
+        };
+        out.published.push(PublishedPrompt {
+            name: name.clone(),
+            folder: prompt.folder.clone(),
+            arguments: prompt.arguments.len(),
+            kind: match (moved_from, &changed.before) {
+                (Some(before), _) => PublishedKind::Moved {
+                    from: before.path.clone(),
+                },
+                (None, Some(_)) => PublishedKind::Changed,
+                (None, None) => PublishedKind::Added,
+            },
+        });
+    }
+    out.problems.clone_from(&built.problems);
+    out.errors = out.problems.iter().filter(|p| p.is_error()).count();
+    out
+}

@@ -1,0 +1,128 @@
+//! Catalogs of other commits, for `name@<commit>`: read on demand, checked as today, a few of them kept.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use crate::catalog::Catalog;
+use crate::git::GitError;
+
+use super::Registry;
+
+/// Why a revision cannot be served.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AtError {
+    /// No commit of main has this id.
+    #[error("no commit `{0}` on main")]
+    Unknown(String),
+    /// More than one has.
+    #[error("`{0}` fits more than one commit; give more digits")]
+    Ambiguous(String),
+    /// It does not pass today's check.
+    #[error("commit `{commit}` does not pass the check: {first}")]
+    Unclean {
+        /// The commit.
+        commit: String,
+        /// The first problem.
+        first: String,
+    },
+    /// Too many requests for other commits at once.
+    #[error("the server is reading other revisions; try again in a moment")]
+    Busy,
+    /// Reading failed; the inside is logged, not shown.
+    #[error("the library could not be read")]
+    Io,
+}
+
+impl Registry {
+    /// The catalog of a commit reachable from main, from a small cache; read off the async threads, two at a time.
+    pub async fn at(self: &Arc<Self>, commit: &str) -> Result<Arc<Catalog>, AtError> {
+        let snapshot = self.snapshot();
+        if snapshot.catalog.revision().commit() == Some(commit) {
+            return Ok(snapshot.catalog.clone());
+        }
+        if let Some(found) = self
+            .revisions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(commit)
+        {
+            return Ok(found.clone());
+        }
+        let _permit =
+            tokio::time::timeout(Duration::from_secs(5), self.reading_revisions.acquire())
+                .await
+                .map_err(|_| AtError::Busy)?
+                .map_err(|_| AtError::Io)?;
+        let registry = self.clone();
+        let commit = commit.to_owned();
+        tokio::task::spawn_blocking(move || registry.read_revision(&commit))
+            .await
+            .map_err(|_| AtError::Io)?
+    }
+
+    fn read_revision(&self, id: &str) -> Result<Arc<Catalog>, AtError> {
+        let unreadable = |error: &dyn std::fmt::Display| {
+            tracing::error!(%error, "a revision could not be read");
+            AtError::Io
+        };
+        let repository = self
+            .library
+            .repository()
+            .ok_or_else(|| AtError::Unknown(id.into()))?;
+        let known = |error: GitError| match error {
+            GitError::Unknown(id) => AtError::Unknown(id),
+            GitError::Ambiguous(id) => AtError::Ambiguous(id),
+            error => unreadable(&error),
+        };
+        let tip = repository
+            .main_tip()
+            .map_err(known)?
+            .ok_or_else(|| AtError::Unknown(id.into()))?;
+        let commit = repository.reachable(id, &tip).map_err(known)?;
+        let cached = self
+            .revisions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&commit)
+            .cloned();
+        let catalog = if let Some(cached) = cached {
+            cached
+        } else {
+            let snapshot = self.snapshot();
+            if snapshot.catalog.revision().commit() == Some(commit.as_str()) {
+                return Ok(snapshot.catalog.clone());
+            }
+            if let Some(first) = self
+                .unclean
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get(&commit)
+                .cloned()
+            {
+                return Err(AtError::Unclean { commit, first });
+            }
+            let built = self
+                .build_commit(repository, &commit, Some(&snapshot.catalog))
+                .map_err(|e| unreadable(&e))?;
+            if let Some(first) = built.problems.iter().find(|p| p.is_error()) {
+                let first = first.one_line();
+                self.unclean
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .put(commit.clone(), first.clone());
+                return Err(AtError::Unclean { commit, first });
+            }
+            Arc::new(built.catalog)
+        };
+        let mut cache = self
+            .revisions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        cache.put(commit, catalog.clone());
+        // the short form as it was asked for, so that the next request needs no git
+        if id.len() < 40 {
+            cache.put(id.to_owned(), catalog.clone());
+        }
+        Ok(catalog)
+    }
+}
