@@ -3,10 +3,12 @@
 //! Knows nothing of prompts. A `Repository` is a path; libgit2 opens it again for each use (0.05 ms), because its
 //! handle is Send and not Sync.
 
+mod compare;
 mod process;
 
 use std::path::{Path, PathBuf};
 
+pub use compare::TreeChange;
 pub use process::{NewFile, clone, import_commit, init, reset_work_tree, version};
 
 /// The branch that is served.
