@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     let limits = Limits::default();
     let mut problems = Vec::new();
     let file = parse::prompt_file(&path, data, &limits, &mut problems);
-    let linked = file.as_ref().and_then(|file| closure::link(file, &Partials::new(), &limits, &mut problems));
+    let linked = file.as_ref().and_then(|file| closure::link(file, &Partials::default(), &limits, &mut problems));
     let refused = problems.iter().any(Problem::is_error);
     assert_eq!(linked.is_none(), refused, "refused with a reason, or linked: {problems:?}");
     let Ok(text) = std::str::from_utf8(data) else { return };

@@ -188,18 +188,23 @@ pub fn labels(source: &Source, problems: &mut Vec<Problem>) -> Labels {
 /// Labels that name no prompt and get a suggestion; the rest are only named.
 const SUGGESTIONS: usize = 20;
 
-/// Labels must name prompts that exist.
-pub fn check_labels(source: &Source, labels: &Labels, names: &[&str], problems: &mut Vec<Problem>) {
-    let known: std::collections::HashSet<&str> = names.iter().copied().collect();
+/// Labels must name prompts that exist: `known` says whether one does, `names` gives all for suggestions.
+pub fn check_labels<'a, N: Iterator<Item = &'a str>>(
+    source: &Source,
+    labels: &Labels,
+    known: impl Fn(&str) -> bool,
+    names: impl Fn() -> N,
+    problems: &mut Vec<Problem>,
+) {
     let mut missing = 0;
     for (label, entries) in labels {
         for (prompt, (_, span)) in entries {
-            if known.contains(prompt.as_str()) {
+            if known(prompt) {
                 continue;
             }
             missing += 1;
             let near = (missing <= SUGGESTIONS)
-                .then(|| nearest(prompt, names.iter().copied()))
+                .then(|| nearest(prompt, names()))
                 .flatten();
             let hint = near.map_or_else(
                 || "remove the line".to_owned(),
@@ -276,7 +281,8 @@ mod tests {
         );
         let mut problems = Vec::new();
         let labels = labels(&source, &mut problems);
-        check_labels(&source, &labels, &["a"], &mut problems);
+        let names = || ["a"].into_iter();
+        check_labels(&source, &labels, |name| name == "a", names, &mut problems);
         let mut codes: Vec<_> = problems.iter().map(|p| (p.line, p.code)).collect();
         codes.sort_unstable();
         assert_eq!(

@@ -5,30 +5,44 @@
 pub mod build;
 pub mod difference;
 pub mod examples;
+mod findings;
 pub mod library;
+pub mod listed;
+mod names;
 mod parallel;
+mod parts;
+mod place;
 mod prompts;
 mod resources;
 pub mod text;
 pub mod tree;
 pub mod uri;
 pub mod values;
+mod work;
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
+use sha2::{Digest, Sha256};
+
+use crate::prompt::parse::hex;
 use crate::prompt::problem::nearest_all;
 use crate::prompt::render::{ResolvedResource, render_uri};
 use crate::prompt::{
     BoundArguments, Limits, Problem, Prompt, RenderError, ResolvedResources, Resource,
 };
 
-use build::Parsed;
-pub use build::{Built, build};
+pub use build::{Built, Update, build, update};
 pub use difference::Difference;
 pub use library::{Library, ResourceFamily};
+pub use listed::{Listed, list_key};
+use listed::{Ordered, folder_key};
+use parts::Parts;
+use prompts::literal_scheme;
+use resources::SchemeHash;
 use text::{fold, fold_query};
-pub use tree::{Entry, EntryKind, MemoryTree, ObjectId, Tree};
+pub use tree::{Change, Entry, EntryKind, MemoryTree, ObjectId, Tree};
 pub use values::{Completion, MAX_VALUES};
 use values::{ValueIndex, complete};
 
@@ -96,29 +110,66 @@ fn nearby(near: &[String]) -> String {
     }
 }
 
-/// The index of one revision.
-#[derive(Debug)]
+/// The index of one revision. A copy shares everything with it.
+#[derive(Debug, Clone)]
 pub struct Catalog {
-    pub(crate) revision: Revision,
-    pub(crate) library: Library,
-    /// Sorted by folder, then name.
-    pub(crate) prompts: Vec<Arc<Prompt>>,
-    pub(crate) by_name: HashMap<Arc<str>, u32>,
-    /// Sorted by URI.
-    pub(crate) resources: Vec<Arc<Resource>>,
-    /// Positions in `resources` by every form a URI can have.
-    pub(crate) by_uri: HashMap<Arc<str>, u32>,
-    /// A hash over all resources of a scheme.
-    pub(crate) scheme_hashes: BTreeMap<Arc<str>, Arc<str>>,
-    pub(crate) values: HashMap<Arc<str>, Arc<ValueIndex>>,
-    pub(crate) patterns: HashMap<Arc<str>, Arc<ValueIndex>>,
-    pub(crate) render_hashes: HashMap<Arc<str>, Arc<str>>,
-    pub(crate) limits: Limits,
+    revision: Revision,
+    library: Arc<Library>,
+    /// By folder, then name: [`list_key`].
+    prompts: Ordered<Prompt>,
+    by_name: HashTrieMapSync<Arc<str>, Arc<Prompt>>,
+    /// By URI.
+    resources: Ordered<Resource>,
+    /// By every form a URI can have.
+    by_uri: HashTrieMapSync<Arc<str>, Arc<Resource>>,
+    scheme_hashes: RedBlackTreeMapSync<Arc<str>, SchemeHash>,
+    values: HashTrieMapSync<Arc<str>, Arc<ValueIndex>>,
+    limits: Limits,
     /// What the next build can use again.
-    pub(crate) parsed: Parsed,
+    parts: Parts,
+    /// Notes what is looked for, while a prompt is checked.
+    looked: Option<Arc<Looked>>,
 }
 
+/// Keys of resources that were looked for.
+#[derive(Debug, Default)]
+struct Looked(Mutex<BTreeSet<Arc<str>>>);
+
 impl Catalog {
+    /// One without any file.
+    pub fn empty(revision: Revision, limits: &Limits) -> Self {
+        Self {
+            revision,
+            library: Arc::default(),
+            prompts: Ordered::default(),
+            by_name: HashTrieMapSync::default(),
+            resources: Ordered::default(),
+            by_uri: HashTrieMapSync::default(),
+            scheme_hashes: RedBlackTreeMapSync::default(),
+            values: HashTrieMapSync::default(),
+            limits: limits.clone(),
+            parts: Parts::default(),
+            looked: None,
+        }
+    }
+
+    /// The same, noting which resources are looked for.
+    fn noting(&self) -> Self {
+        Self {
+            looked: Some(Arc::default()),
+            ..self.clone()
+        }
+    }
+
+    /// What was looked for since [`Self::noting`].
+    fn noted(&self) -> Arc<[Arc<str>]> {
+        let Some(looked) = &self.looked else {
+            return Arc::default();
+        };
+        let keys = looked.0.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.iter().cloned().collect()
+    }
+
     /// The revision it was built from.
     pub fn revision(&self) -> &Revision {
         &self.revision
@@ -135,18 +186,14 @@ impl Catalog {
     }
 
     /// All prompts sorted by folder and name; or those of a folder and the folders below it.
-    pub fn list(&self, folder: Option<&str>) -> &[Arc<Prompt>] {
-        let Some(folder) = folder.filter(|f| !f.is_empty()) else {
-            return &self.prompts;
-        };
-        // `a`, then everything that begins with `a/`: both ranges are one, for `/` sorts before the name characters
-        // that may follow a folder's name only when compared by parts
-        let from = self.prompts.partition_point(|p| before(&p.folder, folder));
-        let count = self.prompts[from..]
-            .iter()
-            .take_while(|p| within(&p.folder, folder))
-            .count();
-        &self.prompts[from..from + count]
+    pub fn list(&self, folder: Option<&str>) -> Listed<'_, Prompt> {
+        match folder.filter(|f| !f.is_empty()) {
+            None => Listed::all(&self.prompts),
+            Some(folder) => {
+                let key = folder_key(folder);
+                Listed::between(&self.prompts, format!("{key}\0"), format!("{key}\u{2}"))
+            }
+        }
     }
 
     /// Whether a folder holds any prompt.
@@ -156,9 +203,7 @@ impl Catalog {
 
     /// A prompt by its exact name.
     pub fn prompt(&self, name: &str) -> Option<&Arc<Prompt>> {
-        self.by_name
-            .get(name)
-            .and_then(|i| self.prompts.get(*i as usize))
+        self.by_name.get(name)
     }
 
     /// Up to three names near one that is unknown; none when nothing is near.
@@ -208,8 +253,7 @@ impl Catalog {
             sources
                 .resource
                 .as_deref()
-                .and_then(|p| self.patterns.get(p))
-                .cloned(),
+                .and_then(|pattern| self.pattern(pattern)),
         );
         let wanted = sources
             .where_argument
@@ -253,7 +297,7 @@ impl Catalog {
             return Completion::default();
         };
         let mut values: Vec<String> = Vec::new();
-        for resource in &self.resources {
+        for resource in self.of_scheme(family.parsed.scheme()) {
             for uri in [&resource.uri, &resource.long_uri] {
                 let decoded = uri::decoded(uri);
                 let Some(found) = family.parsed.matches(&decoded) else {
@@ -278,8 +322,38 @@ impl Catalog {
     }
 
     /// All resources sorted by URI.
-    pub fn resources(&self) -> &[Arc<Resource>] {
-        &self.resources
+    pub fn resources(&self) -> Listed<'_, Resource> {
+        Listed::all(&self.resources)
+    }
+
+    /// Those of one scheme.
+    fn of_scheme(&self, scheme: &str) -> Listed<'_, Resource> {
+        // what follows `://` sorts below what begins with `:/0`
+        Listed::between(
+            &self.resources,
+            format!("{scheme}://"),
+            format!("{scheme}:/0"),
+        )
+    }
+
+    /// Values of the one variable of a `values: { resource: … }` pattern that have a resource; found when first asked for.
+    fn pattern(&self, pattern: &str) -> Option<Arc<ValueIndex>> {
+        let pattern = self.parts.patterns.get(pattern)?;
+        let index = pattern.values.get_or_init(|| {
+            let mut values: BTreeSet<String> = BTreeSet::new();
+            for resource in self.of_scheme(pattern.template.scheme()) {
+                let found = [&resource.uri, &resource.long_uri]
+                    .into_iter()
+                    .find_map(|uri| {
+                        let decoded = uri::decoded(uri);
+                        let found = pattern.template.matches(&decoded)?;
+                        found.first().map(|(_, value)| (*value).to_owned())
+                    });
+                values.extend(found);
+            }
+            Arc::new(ValueIndex::plain(values.iter().map(String::as_str)))
+        });
+        Some(index.clone())
     }
 
     /// What is at a URI (short or long form, compared decoded, NFC, first segment without case).
@@ -288,11 +362,11 @@ impl Catalog {
             Ok(key) => key,
             Err(fault) => return Lookup::Invalid(fault.into()),
         };
-        match self
-            .by_uri
-            .get(&*key)
-            .and_then(|i| self.resources.get(*i as usize))
-        {
+        if let Some(looked) = &self.looked {
+            let mut keys = looked.0.lock().unwrap_or_else(PoisonError::into_inner);
+            keys.insert(key.as_str().into());
+        }
+        match self.by_uri.get(&*key) {
             Some(resource) => Lookup::Found(resource.clone()),
             None => Lookup::Missing,
         }
@@ -308,9 +382,8 @@ impl Catalog {
         };
         let prefix = format!("{scheme}://");
         let candidates: Vec<(String, &Arc<str>)> = self
-            .resources
+            .of_scheme(scheme)
             .iter()
-            .filter(|r| r.uri.starts_with(&prefix))
             .map(|r| (uri::decoded(&r.uri[prefix.len()..]), &r.uri))
             .collect();
         nearest_all(path, candidates.iter().map(|(path, _)| path.as_str()), 3)
@@ -361,32 +434,47 @@ impl Catalog {
 
     /// A hash over everything that decides how a prompt renders: its closure and the resources its bindings can reach.
     pub fn render_hash(&self, prompt: &Prompt) -> Arc<str> {
-        self.render_hashes
-            .get(prompt.name.as_str())
-            .cloned()
-            .unwrap_or_else(|| prompt.closure_hash.clone())
+        if prompt.bindings.is_empty() {
+            return prompt.closure_hash.clone();
+        }
+        let mut hash = Sha256::new();
+        hash.update(prompt.closure_hash.as_bytes());
+        for binding in &prompt.bindings {
+            match literal_scheme(&binding.uri) {
+                Some(scheme) => {
+                    let scheme = self.scheme_hashes.get(scheme).copied();
+                    hash.update(scheme.unwrap_or_default().bytes());
+                }
+                None => {
+                    for (scheme, state) in &self.scheme_hashes {
+                        hash.update(scheme.as_bytes());
+                        hash.update(state.bytes());
+                    }
+                }
+            }
+        }
+        hex(&hash.finalize())
     }
 
-    /// Warnings and, for a revision that is served in part, errors found when it was built.
-    pub fn problems(&self) -> impl Iterator<Item = &Problem> {
-        self.parsed.problems()
+    /// Warnings and, for a revision that is served in part, errors found when it was built, by path and line.
+    pub fn problems(&self) -> Vec<Problem> {
+        self.parts.findings.all()
+    }
+
+    /// Whether no error was found when it was built.
+    pub fn is_clean(&self) -> bool {
+        self.parts.findings.is_clean()
+    }
+
+    /// How many warnings were found when it was built.
+    pub fn warning_count(&self) -> usize {
+        self.parts.findings.warnings()
     }
 
     /// The limits it was built with.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
-}
-
-/// Whether a folder sorts before every folder at or below another; folders are compared by their parts.
-fn before(folder: &str, other: &str) -> bool {
-    folder.split('/').lt(other.split('/'))
-}
-
-fn within(folder: &str, other: &str) -> bool {
-    folder
-        .strip_prefix(other)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// How well a prompt fits words: name before title before the rest; `None` when one of them is nowhere.

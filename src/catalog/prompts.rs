@@ -1,85 +1,26 @@
-//! Prompts in their library: the checks of one prompt that need the rest, and what a check rests on.
+//! Prompts in their library: the checks of one prompt that need the rest.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use crate::prompt::closure::{self, Partials};
-use crate::prompt::parse::{self, PromptFile, hex};
+use crate::prompt::parse::{self, PromptFile};
 use crate::prompt::problem::{Problem, Severity, nearest};
 use crate::prompt::scan;
 use crate::prompt::{Embed, Prompt};
 
-use super::build::stem;
 use super::examples::RunExamples;
 use super::tree::Entry;
 use super::uri::UriTemplate;
 use super::{Catalog, Lookup};
 
-/// Files whose names differ in their Unicode form alone: which one is meant cannot be known.
-pub(super) fn one_form<'a>(
-    paths: impl Iterator<Item = &'a Arc<str>>,
-    folder: &str,
-    problems: &mut Vec<Problem>,
-) {
-    let mut by_name: BTreeMap<String, BTreeSet<&Arc<str>>> = BTreeMap::new();
-    for path in paths {
-        by_name
-            .entry(parse::file_name(path, folder))
-            .or_default()
-            .insert(path);
-    }
-    for path in by_name.values().flat_map(|paths| paths.iter().skip(1)) {
-        problems.push(Problem::whole(
-            Severity::Error,
-            "duplicate-name",
-            path,
-            "another file has this name in another Unicode form".into(),
-            Some("remove one of them".into()),
-        ));
-    }
-}
-
-/// Paths whose names are not unique, also when `-` and `_` are one.
-pub(super) fn clashes(prompts: &[&Entry], problems: &mut Vec<Problem>) -> BTreeSet<Arc<str>> {
-    let mut by_folded: BTreeMap<String, Vec<&Arc<str>>> = BTreeMap::new();
-    for entry in prompts {
-        by_folded
-            .entry(stem(&entry.path).replace('-', "_"))
-            .or_default()
-            .push(&entry.path);
-    }
-    let mut out = BTreeSet::new();
-    for paths in by_folded.values().filter(|paths| paths.len() > 1) {
-        for path in paths {
-            let others: Vec<&str> = paths.iter().filter(|p| p != &path).map(|p| &***p).collect();
-            problems.push(Problem::whole(
-                Severity::Error,
-                "duplicate-name",
-                path,
-                format!(
-                    "the name is taken by {} too (`-` and `_` count as one)",
-                    others.join(", ")
-                ),
-                Some("names are unique in the whole library; rename one of the files".into()),
-            ));
-            out.insert((*path).clone());
-        }
-    }
-    out
-}
-
-pub(super) type CheckedPrompt = Option<(Arc<Prompt>, Arc<str>)>;
-
-/// Parses, links and checks one prompt and runs its examples; gives it with its render hash when it is good.
+/// Parses, links and checks one prompt and runs its examples; gives it when it is good.
 pub(super) fn check_prompt(
     entry: &Entry,
     bytes: &[u8],
     partials: &Partials,
     catalog: &Catalog,
     run_examples: RunExamples<'_>,
-) -> (CheckedPrompt, Vec<Problem>) {
+) -> (Option<Arc<Prompt>>, Vec<Problem>) {
     let mut found = Vec::new();
     let file = parse::prompt_file(&entry.path, bytes, &catalog.limits, &mut found);
     let prompt = file.as_ref().and_then(|file| {
@@ -92,87 +33,13 @@ pub(super) fn check_prompt(
         prompt.release();
         (!found.iter().any(Problem::is_error)).then(|| Arc::new(prompt))
     });
-    let checked = prompt.map(|prompt| {
-        let hash = render_hash(catalog, &prompt);
-        (prompt, hash)
-    });
-    (checked, found)
-}
-
-/// Schemes whose resources differ from those of the previous catalog.
-pub(super) fn moved_schemes(previous: Option<&Catalog>, catalog: &Catalog) -> BTreeSet<Arc<str>> {
-    let Some(previous) = previous else {
-        return BTreeSet::new();
-    };
-    let (old, new) = (&previous.scheme_hashes, &catalog.scheme_hashes);
-    old.keys()
-        .chain(new.keys())
-        .filter(|scheme| old.get(*scheme) != new.get(*scheme))
-        .cloned()
-        .collect()
-}
-
-/// Whether a binding of a prompt can reach a resource of one of these schemes.
-pub(super) fn reaches(prompt: &Prompt, schemes: &BTreeSet<Arc<str>>) -> bool {
-    !schemes.is_empty()
-        && prompt
-            .bindings
-            .iter()
-            .any(|b| literal_scheme(&b.uri).is_none_or(|scheme| schemes.contains(scheme)))
-}
-
-pub(super) fn same_closure(prompt: &Prompt, partials: &Partials) -> bool {
-    prompt.partials.iter().all(|old| {
-        partials
-            .get(&old.name)
-            .is_some_and(|new| Arc::ptr_eq(old, new))
-    })
-}
-
-/// What decides the checks of `in_library` besides resources a prompt is bound to: schemes and values files.
-pub(super) fn surroundings(catalog: &Catalog) -> Arc<str> {
-    let mut names: Vec<&str> = catalog.values.keys().map(|k| &**k).collect();
-    names.sort_unstable();
-    let mut hash = Sha256::new();
-    for name in names
-        .into_iter()
-        .chain(["\0"])
-        .chain(catalog.scheme_hashes.keys().map(|k| &**k))
-    {
-        hash.update(name);
-        hash.update([0]);
-    }
-    for family in &catalog.library.families {
-        hash.update(&family.template);
-        hash.update([0]);
-    }
-    hex(&hash.finalize())
+    (prompt, found)
 }
 
 /// The literal scheme of a binding's URI; `None` when an argument gives it.
-fn literal_scheme(uri: &str) -> Option<&str> {
+pub(super) fn literal_scheme(uri: &str) -> Option<&str> {
     let (scheme, _) = uri.split_once("://")?;
     (!scheme.contains('{')).then_some(scheme)
-}
-
-fn render_hash(catalog: &Catalog, prompt: &Prompt) -> Arc<str> {
-    if prompt.bindings.is_empty() {
-        return prompt.closure_hash.clone();
-    }
-    let mut hash = Sha256::new();
-    hash.update(prompt.closure_hash.as_bytes());
-    for binding in &prompt.bindings {
-        match literal_scheme(&binding.uri) {
-            Some(scheme) => {
-                hash.update(catalog.scheme_hashes.get(scheme).map_or("", |h| h));
-            }
-            None => catalog
-                .scheme_hashes
-                .values()
-                .for_each(|h| hash.update(h.as_bytes())),
-        }
-    }
-    hex(&hash.finalize())
 }
 
 /// Checks of a prompt that need the rest of the library: schemes, resources, values files.

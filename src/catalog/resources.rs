@@ -1,15 +1,16 @@
 //! Resources from the files under `resources/`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::prompt::parse::{hex, lfs_pointer, sha256_hex};
+use crate::prompt::parse::{lfs_pointer, sha256_hex};
 use crate::prompt::problem::{Problem, Severity};
 use crate::prompt::{Limits, Resource, ResourceBody};
 
-use super::uri;
+use super::parts::{Content, Groups};
+use super::{Catalog, findings, uri};
 
 /// A resource file read by itself.
 #[derive(Debug)]
@@ -163,123 +164,260 @@ fn blob_type(mime_type: Arc<str>) -> Arc<str> {
     }
 }
 
-/// The index over all resource files.
-pub(super) struct Index {
-    pub(super) resources: Vec<Arc<Resource>>,
-    pub(super) by_uri: HashMap<Arc<str>, u32>,
-    pub(super) scheme_hashes: BTreeMap<Arc<str>, Arc<str>>,
-}
-
-/// Gives every file its URIs: the last extension is dropped where that stays unique; clashes are problems.
-pub(super) fn index(files: &[Arc<ResourceFile>], problems: &mut Vec<Problem>) -> Index {
-    let key = |scheme: &str, inner: &str| uri::path_key(scheme, inner).unwrap_or_default();
-    let mut long: HashMap<String, usize> = HashMap::new();
-    let mut clashing = vec![false; files.len()];
-    for (i, file) in files.iter().enumerate() {
-        if let Some(other) = long.insert(key(&file.scheme, &file.inner), i) {
-            let first = &files[other].path;
-            problems.push(Problem::whole(
-                Severity::Error,
-                "resource-clash",
-                &file.path,
-                format!("this and {first} are the same resource URI (its first part has no case, and Unicode forms are one)"),
-                Some("rename one of them".into()),
-            ));
-            clashing[i] = true;
-            clashing[other] = true;
-        }
+impl ResourceFile {
+    /// The form in which its URI with the extension is compared.
+    fn long_key(&self) -> Arc<str> {
+        key(&self.scheme, &self.inner)
     }
-    let short_of = |inner: &str| {
-        let (folder, file) = inner.rsplit_once('/').map_or(("", inner), |(f, n)| (f, n));
+
+    /// Its path without the last extension, where it has one, and the form in which that is compared.
+    fn short(&self) -> Option<(String, Arc<str>)> {
+        let (folder, file) = self
+            .inner
+            .rsplit_once('/')
+            .map_or(("", self.inner.as_str()), |(f, n)| (f, n));
         let stem = file
             .rsplit_once('.')
             .map(|(stem, _)| stem)
             .filter(|s| !s.is_empty())?;
-        Some(if folder.is_empty() {
+        let short = if folder.is_empty() {
             stem.to_owned()
         } else {
             format!("{folder}/{stem}")
-        })
-    };
-    let mut short_count: HashMap<String, usize> = HashMap::new();
-    for file in files {
-        if let Some(short) = short_of(&file.inner) {
-            *short_count.entry(key(&file.scheme, &short)).or_default() += 1;
-        }
+        };
+        let key = key(&self.scheme, &short);
+        (!key.is_empty()).then_some((short, key))
     }
-    let mut entries: Vec<(Arc<Resource>, Vec<String>)> = Vec::new();
-    let mut hashes: BTreeMap<Arc<str>, Sha256> = BTreeMap::new();
-    for (i, file) in files.iter().enumerate() {
-        let hash = hashes.entry(file.scheme.clone()).or_default();
+
+    /// Every key it would have if nothing else wanted it.
+    fn keys(&self) -> Vec<Arc<str>> {
+        std::iter::once(self.long_key())
+            .chain(self.short().map(|(_, key)| key))
+            .collect()
+    }
+}
+
+fn key(scheme: &str, inner: &str) -> Arc<str> {
+    uri::path_key(scheme, inner).unwrap_or_default().into()
+}
+
+/// Which files want which key: by their whole path, or with the last extension dropped.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Claims {
+    long: Groups,
+    short: Groups,
+}
+
+/// What makes two states of a scheme's resources the same; a sum, so that one file's change costs one file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct SchemeHash {
+    files: usize,
+    sum: [u64; 4],
+}
+
+impl SchemeHash {
+    fn change(&mut self, file: &ResourceFile, by: fn(u64, u64) -> u64) {
+        let mut hash = Sha256::new();
         hash.update(file.path.as_bytes());
         hash.update([0]);
         hash.update(file.sha256.as_bytes());
-        if clashing[i] {
-            continue;
+        let digest = hash.finalize();
+        for (lane, bytes) in self.sum.iter_mut().zip(digest.chunks_exact(8)) {
+            let mut word = [0; 8];
+            word.copy_from_slice(bytes);
+            *lane = by(*lane, u64::from_le_bytes(word));
         }
-        let long_key = key(&file.scheme, &file.inner);
-        let short = short_of(&file.inner).filter(|short| {
-            let short = key(&file.scheme, short);
-            !short.is_empty() && short_count.get(&short) == Some(&1) && !long.contains_key(&short)
-        });
-        let shown = short.as_deref().unwrap_or(&file.inner);
-        let long_uri: Arc<str> = uri::encode(&file.scheme, &file.inner).into();
-        let uri: Arc<str> = uri::encode(&file.scheme, shown).into();
-        let mut keys = vec![long_key];
-        keys.extend(short.as_deref().map(|s| key(&file.scheme, s)));
-        let resource = Resource {
-            uri,
-            long_uri,
-            path: file.path.clone(),
-            name: shown.rsplit('/').next().unwrap_or(shown).into(),
-            mime_type: file.mime_type.clone(),
-            body: file.body.clone(),
-            sha256: file.sha256.clone(),
+    }
+
+    /// Its bytes, for a hash over it.
+    pub(super) fn bytes(&self) -> [u8; 32] {
+        let mut out = [0; 32];
+        for (bytes, lane) in out.chunks_exact_mut(8).zip(self.sum) {
+            bytes.copy_from_slice(&lane.to_le_bytes());
+        }
+        out
+    }
+}
+
+/// What a change of files leaves to be settled.
+#[derive(Debug, Default)]
+pub(super) struct Unsettled {
+    /// Keys that files came to want, or left.
+    keys: BTreeSet<Arc<str>>,
+    /// What was served of files that are gone or changed.
+    gone: Vec<Served>,
+}
+
+/// A resource as it is served, with every key that finds it.
+pub(super) type Served = (Arc<Resource>, Arc<[Arc<str>]>);
+
+/// What may be found differently.
+#[derive(Debug, Default)]
+pub(super) struct Moved {
+    /// By URI as listed.
+    pub(super) uris: BTreeSet<Arc<str>>,
+    /// By key.
+    pub(super) keys: BTreeSet<Arc<str>>,
+    /// Sources of findings that were set anew.
+    pub(super) sources: Vec<Arc<str>>,
+}
+
+impl Unsettled {
+    /// Takes a file out of the index.
+    pub(super) fn remove(
+        &mut self,
+        catalog: &mut Catalog,
+        file: &ResourceFile,
+        served: Option<Served>,
+    ) {
+        self.gone.extend(served);
+        let claims = &mut catalog.parts.claims;
+        claims.long.remove(&file.long_key(), &file.path);
+        if let Some((_, short)) = file.short() {
+            claims.short.remove(&short, &file.path);
+        }
+        self.keys.extend(file.keys());
+        let Some(hash) = catalog.scheme_hashes.get_mut(&file.scheme) else {
+            return;
         };
-        entries.push((Arc::new(resource), keys));
-    }
-    entries.sort_by(|a, b| a.0.uri.cmp(&b.0.uri));
-    let mut by_uri = HashMap::new();
-    let mut resources = Vec::with_capacity(entries.len());
-    for ((resource, keys), i) in entries.into_iter().zip(0u32..) {
-        for key in keys {
-            by_uri.insert(key.into(), i);
+        hash.files -= 1;
+        hash.change(file, u64::wrapping_sub);
+        if hash.files == 0 {
+            catalog.scheme_hashes.remove_mut(&file.scheme);
         }
-        resources.push(resource);
     }
-    let scheme_hashes = hashes
-        .into_iter()
-        .map(|(scheme, hash)| (scheme, hex(&hash.finalize())))
-        .collect();
-    Index {
-        resources,
-        by_uri,
-        scheme_hashes,
+
+    /// Puts a file into the index.
+    pub(super) fn add(&mut self, catalog: &mut Catalog, file: &ResourceFile) {
+        let claims = &mut catalog.parts.claims;
+        claims.long.insert(&file.long_key(), &file.path);
+        if let Some((_, short)) = file.short() {
+            claims.short.insert(&short, &file.path);
+        }
+        self.keys.extend(file.keys());
+        let mut hash = catalog
+            .scheme_hashes
+            .get(&file.scheme)
+            .copied()
+            .unwrap_or_default();
+        hash.files += 1;
+        hash.change(file, u64::wrapping_add);
+        catalog.scheme_hashes.insert_mut(file.scheme.clone(), hash);
     }
+
+    /// Gives every file that a change concerns its URIs: the last extension is dropped where that stays unique; clashes
+    /// are problems.
+    pub(super) fn settle(self, catalog: &mut Catalog) -> Moved {
+        let mut moved = Moved::default();
+        let Self { keys, mut gone } = self;
+        let claims = catalog.parts.claims.clone();
+        let paths: BTreeSet<&Arc<str>> = keys
+            .iter()
+            .flat_map(|key| claims.long.paths(key).chain(claims.short.paths(key)))
+            .collect();
+        for path in &paths {
+            if let Some(piece) = catalog.parts.pieces.get_mut(*path)
+                && let Content::Resource { served, .. } = &mut piece.content
+            {
+                gone.extend(served.take());
+            }
+        }
+        // all that was there goes before anything comes: one may take another's URI
+        for (resource, keys) in gone {
+            catalog.resources.remove_mut(&resource.uri);
+            moved.uris.insert(resource.uri.clone());
+            for key in &*keys {
+                catalog.by_uri.remove_mut(key);
+                moved.keys.insert(key.clone());
+            }
+        }
+        for path in paths {
+            let Some(piece) = catalog.parts.pieces.get_mut(path) else {
+                continue;
+            };
+            let Content::Resource {
+                file: Some(file),
+                served,
+            } = &mut piece.content
+            else {
+                continue;
+            };
+            let Some((resource, keys)) = serve(file, &claims) else {
+                continue;
+            };
+            *served = Some((resource.clone(), keys.clone()));
+            moved.uris.insert(resource.uri.clone());
+            for key in &*keys {
+                catalog.by_uri.insert_mut(key.clone(), resource.clone());
+                moved.keys.insert(key.clone());
+            }
+            catalog.resources.insert_mut(resource.uri.clone(), resource);
+        }
+        for key in &keys {
+            let source = findings::group("uri", key);
+            catalog.parts.findings.set(&source, clashes(key, &claims));
+            moved.sources.push(source);
+        }
+        moved
+    }
+}
+
+/// A file as it is served; none where another has the same URI.
+fn serve(file: &ResourceFile, claims: &Claims) -> Option<Served> {
+    let long_key = file.long_key();
+    if claims.long.count(&long_key) > 1 {
+        return None;
+    }
+    let short = file
+        .short()
+        .filter(|(_, key)| claims.short.count(key) == 1 && claims.long.count(key) == 0);
+    let shown = short.as_ref().map_or(&*file.inner, |(short, _)| short);
+    let resource = Resource {
+        uri: uri::encode(&file.scheme, shown).into(),
+        long_uri: uri::encode(&file.scheme, &file.inner).into(),
+        path: file.path.clone(),
+        name: shown.rsplit('/').next().unwrap_or(shown).into(),
+        mime_type: file.mime_type.clone(),
+        body: file.body.clone(),
+        sha256: file.sha256.clone(),
+    };
+    let keys = std::iter::once(long_key).chain(short.map(|(_, key)| key));
+    Some((Arc::new(resource), keys.collect()))
+}
+
+/// Files that are the same resource.
+fn clashes(key: &str, claims: &Claims) -> Vec<Problem> {
+    let first = claims.long.paths(key);
+    let second = claims.long.paths(key).skip(1);
+    first
+        .zip(second)
+        .map(|(first, path)| {
+            Problem::whole(
+                Severity::Error,
+                "resource-clash",
+                path,
+                format!("this and {first} are the same resource URI (its first part has no case, and Unicode forms are one)"),
+                Some("rename one of them".into()),
+            )
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{MemoryTree, Revision, build, examples};
     use super::*;
 
     fn uris(paths: &[&str]) -> (Vec<String>, Vec<&'static str>) {
-        let mut problems = Vec::new();
-        let files: Vec<_> = paths
-            .iter()
-            .filter_map(|p| {
-                read(
-                    &(*p).into(),
-                    b"x".to_vec(),
-                    &Limits::default(),
-                    &mut problems,
-                )
-                .map(Arc::new)
-            })
-            .collect();
-        let index = index(&files, &mut problems);
+        let tree = paths.iter().fold(MemoryTree::default(), |tree, path| {
+            tree.with(path, b"x".to_vec())
+        });
+        let limits = Limits::default();
+        let built = build(&tree, Revision::WorkTree, &limits, None, &examples::none).unwrap();
+        let resources = built.catalog.resources();
         (
-            index.resources.iter().map(|r| r.uri.to_string()).collect(),
-            problems.iter().map(|p| p.code).collect(),
+            resources.iter().map(|r| r.uri.to_string()).collect(),
+            built.problems.iter().map(|p| p.code).collect(),
         )
     }
 

@@ -3,6 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::prompt::parse::hex;
+
+use super::Revision;
+
 /// A git object id (SHA-1), of the blob the content is or would be.
 pub type ObjectId = [u8; 20];
 
@@ -26,7 +30,7 @@ pub enum EntryKind {
 pub struct Entry {
     /// Path from the root, `/` separated.
     pub path: Arc<str>,
-    /// Its content's id: the same id means the same bytes.
+    /// Its content's id: the same id means the same bytes. Of what is no file: an id of its path.
     pub id: ObjectId,
     /// What it is.
     pub kind: EntryKind,
@@ -34,10 +38,34 @@ pub struct Entry {
     pub size: Option<u64>,
 }
 
+impl Entry {
+    /// What names it among the entries of a revision: its path, where that is its own. What is no file may be shown by a
+    /// path that others have too; its id tells it from them.
+    pub fn key(&self) -> Arc<str> {
+        match self.kind {
+            EntryKind::File => self.path.clone(),
+            _ => format!("{}\0{}", self.path, hex(&self.id)).into(),
+        }
+    }
+}
+
+/// An entry that another revision has differently.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// As it was; none where it is new.
+    pub before: Option<Entry>,
+    /// As it is; none where it is gone.
+    pub after: Option<Entry>,
+}
+
 /// The files of one revision. Implemented by a commit's tree and by a work tree.
 pub trait Tree {
     /// All entries, in any order.
     fn entries(&self) -> io::Result<Vec<Entry>>;
+    /// What differs from another revision, where that costs less than listing everything; none where it does not.
+    fn changes(&self, _since: &Revision) -> io::Result<Option<Vec<Change>>> {
+        Ok(None)
+    }
     /// The bytes of an entry.
     fn read(&self, entry: &Entry) -> io::Result<Vec<u8>>;
     /// The size of an entry, without reading it where that can be done.

@@ -85,6 +85,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         let suffix = format!("/{name}.md");
         if let Some(problem) = catalog
             .problems()
+            .into_iter()
             .find(|p| p.is_error() && p.path.ends_with(&suffix))
         {
             bail!(

@@ -3,6 +3,7 @@
 //! Knows nothing of prompts. A `Repository` is a path; libgit2 opens it again for each use (0.05 ms), because its
 //! handle is Send and not Sync.
 
+mod compare;
 pub mod history;
 pub mod pack;
 mod process;
@@ -10,6 +11,7 @@ pub mod remote;
 
 use std::path::{Path, PathBuf};
 
+pub use compare::TreeChange;
 pub use process::{
     NewFile, clone, hooks_folder, import_commit, init, reset_work_tree, staged_commit, version,
 };

@@ -18,6 +18,7 @@ use super::methods::Call;
 use super::revision::Revision;
 use super::session::lock;
 use super::wire::{self, Common};
+use crate::catalog::list_key;
 use crate::prompt::{Prompt, Resource};
 
 /// Entries that are kept; 10,000 prompts in two shapes, and as many again of yesterday's.
@@ -64,7 +65,7 @@ struct PageKey {
     title: bool,
     modern: bool,
     /// The key after which the page begins.
-    after: Option<Vec<u8>>,
+    after: Option<String>,
 }
 
 /// The caches.
@@ -152,27 +153,26 @@ impl Call<'_> {
         let mut more = false;
         match key.list {
             List::Prompts => {
-                let all = catalog.list(key.folder.as_deref());
-                let rest =
-                    &all[all.partition_point(|prompt| prompt_key(prompt).as_slice() <= after)..];
-                more = rest.len() > size;
-                for prompt in rest.iter().take(size) {
+                let rest = catalog.list(key.folder.as_deref()).after(after);
+                let mut rest = rest.iter();
+                for prompt in rest.by_ref().take(size) {
                     page.add(
-                        prompt_key(prompt),
+                        list_key(&prompt.folder, prompt.name.as_str()),
                         &self.service.pages.prompt_entry(prompt, key.title)?,
                     );
                 }
+                more = rest.next().is_some();
             }
             List::Resources => {
-                let all = catalog.resources();
-                let rest = &all[all.partition_point(|resource| resource.uri.as_bytes() <= after)..];
-                more = rest.len() > size;
-                for resource in rest.iter().take(size) {
+                let rest = catalog.resources().after(after);
+                let mut rest = rest.iter();
+                for resource in rest.by_ref().take(size) {
                     page.add(
-                        resource.uri.as_bytes().to_vec(),
+                        resource.uri.to_string(),
                         &serde_json::to_vec(&resource_model(resource))?,
                     );
                 }
+                more = rest.next().is_some();
             }
             List::Templates => {
                 for family in catalog.families() {
@@ -180,10 +180,7 @@ impl Call<'_> {
                     entry.title = family.title.clone().filter(|_| key.title);
                     entry.description.clone_from(&family.description);
                     entry.mime_type.clone_from(&family.mime_type);
-                    page.add(
-                        family.template.clone().into_bytes(),
-                        &serde_json::to_vec(&entry)?,
-                    );
+                    page.add(family.template.clone(), &serde_json::to_vec(&entry)?);
                 }
             }
         }
@@ -200,7 +197,7 @@ struct Page {
     list: List,
     out: Vec<u8>,
     count: usize,
-    last: Vec<u8>,
+    last: String,
 }
 
 impl Page {
@@ -213,11 +210,11 @@ impl Page {
             list,
             out,
             count: 0,
-            last: Vec::new(),
+            last: String::new(),
         }
     }
 
-    fn add(&mut self, key: Vec<u8>, entry: &[u8]) {
+    fn add(&mut self, key: String, entry: &[u8]) {
         if self.count > 0 {
             self.out.push(b',');
         }
@@ -256,15 +253,6 @@ impl Page {
     }
 }
 
-/// Sorts as the catalog lists: by the parts of the folder, then by name.
-fn prompt_key(prompt: &Prompt) -> Vec<u8> {
-    let mut key = Vec::with_capacity(prompt.folder.len() + 1 + prompt.name.as_str().len());
-    key.extend(prompt.folder.bytes().map(|b| if b == b'/' { 1 } else { b }));
-    key.push(0);
-    key.extend_from_slice(prompt.name.as_str().as_bytes());
-    key
-}
-
 fn prompt_model(prompt: &Prompt, title: bool) -> model::Prompt {
     let arguments: Vec<model::PromptArgument> = prompt
         .arguments
@@ -293,14 +281,14 @@ fn resource_model(resource: &Resource) -> model::Resource {
 
 /// A cursor names the last entry of its page, not a count: a publish between two pages makes the
 /// next one neither repeat nor skip what stayed.
-fn write_cursor(list: List, key: &[u8]) -> String {
+fn write_cursor(list: List, key: &str) -> String {
     let mut bytes = Vec::with_capacity(key.len() + 2);
     bytes.extend_from_slice(&[1, list.letter()]);
-    bytes.extend_from_slice(key);
+    bytes.extend_from_slice(key.as_bytes());
     URL_SAFE_NO_PAD.encode(&bytes)
 }
 
-fn read_cursor(list: List, cursor: &str) -> Result<Vec<u8>, RpcError> {
+fn read_cursor(list: List, cursor: &str) -> Result<String, RpcError> {
     let wrong = || RpcError::invalid_params("`cursor` is not one that this list gave out");
     if cursor.len() > MAX_CURSOR {
         return Err(wrong());
@@ -309,7 +297,7 @@ fn read_cursor(list: List, cursor: &str) -> Result<Vec<u8>, RpcError> {
     if bytes.len() < 3 || bytes[..2] != [1, list.letter()] {
         return Err(wrong());
     }
-    Ok(bytes.split_off(2))
+    String::from_utf8(bytes.split_off(2)).map_err(|_| wrong())
 }
 
 #[cfg(test)]
@@ -318,8 +306,8 @@ mod tests {
 
     #[test]
     fn cursors_are_of_one_list() {
-        let cursor = write_cursor(List::Prompts, b"sre\0triage");
-        assert_eq!(read_cursor(List::Prompts, &cursor).unwrap(), b"sre\0triage");
+        let cursor = write_cursor(List::Prompts, "sre\0triage");
+        assert_eq!(read_cursor(List::Prompts, &cursor).unwrap(), "sre\0triage");
         for (list, cursor) in [
             (List::Resources, &*cursor),
             (List::Prompts, "x"),
@@ -337,8 +325,8 @@ mod tests {
     #[test]
     fn a_page_is_one_json_object() {
         let mut page = Page::new(List::Prompts);
-        page.add(b"a".to_vec(), b"{\"name\":\"a\"}");
-        page.add(b"b".to_vec(), b"{\"name\":\"b\"}");
+        page.add("a".into(), b"{\"name\":\"a\"}");
+        page.add("b".into(), b"{\"name\":\"b\"}");
         assert_eq!(
             page.finish(false, Revision::V2025_06_18, None).unwrap(),
             r#"{"prompts":[{"name":"a"},{"name":"b"}]}"#

@@ -1,6 +1,6 @@
 //! A prompt with everything it includes: linked, compiled, its variables checked through the includes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::source::Source;
 use super::variables;
 
 /// Partials by the name `include` uses.
-pub type Partials = BTreeMap<Arc<str>, Arc<Partial>>;
+pub type Partials = rpds::RedBlackTreeMapSync<Arc<str>, Arc<Partial>>;
 
 /// A prompt that is ready to be listed and rendered, with the closure of what it includes.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ impl Severity {
 }
 
 /// A finding with its place and a hint.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Problem {
     /// Whether it refuses.
     pub severity: Severity,
@@ -62,7 +62,7 @@ pub(super) fn one_line(message: String) -> String {
 }
 
 /// A text to put in at a place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Insertion {
     /// Line, from 1.
     pub line: u32,

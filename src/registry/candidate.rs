@@ -4,11 +4,11 @@
 
 use std::sync::{Arc, PoisonError};
 
-use crate::catalog::{Built, Difference};
+use crate::catalog::Update;
 use crate::git::Repository;
 use crate::prompt::{Problem, Prompt};
 
-use super::{OpenError, Registry, Snapshot};
+use super::{OpenError, Registry};
 
 /// Candidates that are kept.
 pub(super) const KEPT_CANDIDATES: usize = 4;
@@ -65,11 +65,9 @@ pub enum PublishedKind {
 /// A commit that passed the check, ready to be served.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    pub(super) commit: String,
-    pub(super) built: Built,
-    /// Against the catalog of generation `base`.
-    pub(super) difference: Difference,
-    pub(super) base: u64,
+    /// Made from the catalog of generation `base`.
+    update: Update,
+    base: u64,
 }
 
 impl Registry {
@@ -80,47 +78,35 @@ impl Registry {
     /// ([`Repository::with_objects`]).
     pub fn check(&self, repository: &Repository, commit: &str) -> Result<Checked, OpenError> {
         let base = self.snapshot();
-        let built = self.build_commit(repository, commit, Some(&base.catalog))?;
-        let difference = Difference::between(&base.catalog, &built.catalog);
-        let checked = checked(&built, &difference);
+        let update = self.build_commit(repository, commit, Some(&base.catalog))?;
+        let checked = checked(&update);
         if checked.is_clean() {
+            let candidate = Candidate {
+                update,
+                base: base.generation,
+            };
             self.candidates
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .put(
-                    commit.to_owned(),
-                    Candidate {
-                        commit: commit.to_owned(),
-                        built,
-                        difference,
-                        base: base.generation,
-                    },
-                );
+                .put(commit.to_owned(), candidate);
         }
         Ok(checked)
     }
 
-    /// The kept candidate of a commit; it is given once.
-    pub(super) fn candidate(&self, commit: &str) -> Option<Candidate> {
+    /// The kept candidate of a commit, if what it was made from is what is served; it is given once. Where something was
+    /// published in between, making it again from that costs no more than the check did.
+    pub(super) fn candidate(&self, commit: &str, served: u64) -> Option<Update> {
         self.candidates
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .pop(commit)
+            .filter(|candidate| candidate.base == served)
+            .map(|candidate| candidate.update)
     }
 }
 
-impl Candidate {
-    /// What differs from what is served now.
-    pub(super) fn difference(&self, served: &Snapshot) -> Difference {
-        if served.generation == self.base {
-            self.difference.clone()
-        } else {
-            Difference::between(&served.catalog, &self.built.catalog)
-        }
-    }
-}
-
-fn checked(built: &Built, difference: &Difference) -> Checked {
+fn checked(update: &Update) -> Checked {
+    let difference = &update.difference;
     let mut out = Checked {
         resources_changed: difference.resources.len(),
         ..Checked::default()
@@ -156,7 +142,7 @@ fn checked(built: &Built, difference: &Difference) -> Checked {
             },
         });
     }
-    out.problems.clone_from(&built.problems);
+    out.problems = update.problems();
     out.errors = out.problems.iter().filter(|p| p.is_error()).count();
     out
 }

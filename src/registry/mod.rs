@@ -19,8 +19,7 @@ use arc_swap::ArcSwap;
 use lru::LruCache;
 use tokio::sync::watch as channel;
 
-use crate::catalog::build::{Built, build, build_and_run};
-use crate::catalog::{Catalog, Difference, MemoryTree, Revision};
+use crate::catalog::{Catalog, Difference, Revision, Update, examples, update};
 use crate::git::{GitError, Repository, SERVED};
 use crate::prompt::{Limits, Problem};
 
@@ -147,15 +146,9 @@ pub enum Refreshed {
 impl Registry {
     /// Reads the library and serves it. A bad tip is no error: what is good is served, and the status says so.
     pub fn open(library: Library, settings: Settings) -> Result<Self, OpenError> {
-        let empty = build(
-            &MemoryTree::default(),
-            Revision::WorkTree,
-            &settings.limits,
-            None,
-            &crate::catalog::examples::none,
-        )?;
+        let empty = Catalog::empty(Revision::WorkTree, &settings.limits);
         let snapshot = Snapshot {
-            catalog: Arc::new(empty.catalog),
+            catalog: Arc::new(empty),
             generation: 0,
             changes: Changes::default(),
             status: Status::default(),
@@ -266,13 +259,14 @@ impl Registry {
             fingerprint = now;
         }
         *seen = fingerprint;
-        let built = build_and_run(
+        let built = update(
             &tree,
             Revision::WorkTree,
             &self.settings.limits,
             Some(&old.catalog),
+            &examples::run,
         )?;
-        let status = status(None, None, &built, true);
+        let status = status(None, None, &built.catalog, true);
         if status.tip_problems != old.status.tip_problems {
             for problem in &status.tip_problems {
                 tracing::error!("{problem}");
@@ -285,7 +279,7 @@ impl Registry {
                 tracing::info!("all prompts are good again");
             }
         }
-        Ok(self.swap(built.catalog, status))
+        Ok(self.swap(&old, built.catalog, status, &built.difference))
     }
 
     fn refresh_commit(&self, repository: &Repository) -> Result<Refreshed, OpenError> {
@@ -309,37 +303,34 @@ impl Registry {
                 .clear();
         }
         let started = Instant::now();
-        if let Some(candidate) = self.candidate(&tip) {
-            let difference = candidate.difference(&old);
-            let status = status(Some(&tip), Some(&tip), &candidate.built, false);
-            let prompts = candidate.built.catalog.list(None).len();
-            let outcome = self.swap_with(&old, candidate.built.catalog, status, &difference);
-            self.remember(repository, &candidate.commit);
-            tracing::info!(commit = %tip, prompts, elapsed_ms = millis(started), "serving what was checked");
-            return Ok(outcome);
-        }
-        let at_tip = self.build_commit(repository, &tip, Some(&old.catalog))?;
+        let at_tip = match self.candidate(&tip, old.generation) {
+            Some(checked) => checked,
+            None => self.build_commit(repository, &tip, Some(&old.catalog))?,
+        };
         if at_tip.is_clean() {
-            let status = status(Some(&tip), Some(&tip), &at_tip, false);
+            let status = status(Some(&tip), Some(&tip), &at_tip.catalog, false);
             let prompts = at_tip.catalog.list(None).len();
-            let outcome = self.swap(at_tip.catalog, status);
+            let outcome = self.swap(&old, at_tip.catalog, status, &at_tip.difference);
             self.remember(repository, &tip);
             tracing::info!(commit = %tip, prompts, elapsed_ms = millis(started), "serving");
             return Ok(outcome);
         }
-        let mut status = status(Some(&tip), Some(&tip), &at_tip, true);
+        let mut status = status(Some(&tip), Some(&tip), &at_tip.catalog, true);
         for problem in &status.tip_problems {
             tracing::error!(commit = %tip, "{problem}");
         }
-        if let Some((commit, built)) = self.clean_ancestor(repository, &tip, &at_tip, &old)? {
+        if let Some((commit, built)) =
+            self.clean_ancestor(repository, &tip, &at_tip.catalog, &old)?
+        {
             tracing::error!(
                 tip = %tip, served = %commit, problems = status.tip_problem_count,
                 "the tip of main has problems and is not served; the newest clean commit is"
             );
             status.served = Some(commit.clone());
             status.partial = false;
-            let outcome = if let Some(built) = built {
-                self.swap(built.catalog, status)
+            let outcome = if let Some(catalog) = built {
+                let difference = Difference::between(&old.catalog, &catalog);
+                self.swap(&old, catalog, status, &difference)
             } else {
                 self.replace_status(&old, status);
                 Refreshed::Unchanged
@@ -351,7 +342,7 @@ impl Registry {
             tip = %tip, problems = status.tip_problem_count,
             "no commit of main is clean; the good prompts of the tip are served"
         );
-        Ok(self.swap(at_tip.catalog, status))
+        Ok(self.swap(&old, at_tip.catalog, status, &at_tip.difference))
     }
 
     /// Where main has no commit: nothing is served until the first push, and what was served once goes on.
@@ -382,18 +373,14 @@ impl Registry {
             let built = self.build_commit(repository, &commit, None)?;
             if built.is_clean() {
                 tracing::error!(%commit, "{GONE}");
-                let status = gone(status(None, Some(&commit), &built, false));
-                return Ok(self.swap(built.catalog, status));
+                let status = gone(status(None, Some(&commit), &built.catalog, false));
+                let difference = Difference::between(&old.catalog, &built.catalog);
+                return Ok(self.swap(old, built.catalog, status, &difference));
             }
         }
-        let empty = build(
-            &MemoryTree::default(),
-            Revision::WorkTree,
-            &self.settings.limits,
-            None,
-            &crate::catalog::examples::none,
-        )?;
-        Ok(self.swap(empty.catalog, Status::default()))
+        let empty = Catalog::empty(Revision::WorkTree, &self.settings.limits);
+        let difference = Difference::between(&old.catalog, &empty);
+        Ok(self.swap(old, empty, Status::default(), &difference))
     }
 
     fn build_commit(
@@ -401,13 +388,14 @@ impl Registry {
         repository: &Repository,
         commit: &str,
         previous: Option<&Catalog>,
-    ) -> Result<Built, OpenError> {
+    ) -> Result<Update, OpenError> {
         let tree = CommitTree::open(repository, commit)?;
-        Ok(build_and_run(
+        Ok(update(
             &tree,
             Revision::Commit(commit.into()),
             &self.settings.limits,
             previous,
+            &examples::run,
         )?)
     }
 
@@ -416,9 +404,9 @@ impl Registry {
         &self,
         repository: &Repository,
         tip: &str,
-        at_tip: &Built,
+        at_tip: &Catalog,
         old: &Snapshot,
-    ) -> Result<Option<(String, Option<Built>)>, OpenError> {
+    ) -> Result<Option<(String, Option<Catalog>)>, OpenError> {
         let served = old
             .status
             .served
@@ -427,14 +415,14 @@ impl Registry {
         let remembered = served.clone().or(repository.read_ref(SERVED)?);
         let mut at = repository.first_parent(tip)?;
         let mut looked = 0;
-        let mut last: Option<Built> = None;
+        let mut last: Option<Catalog> = None;
         while let Some(commit) = at {
             if served.as_deref() == Some(commit.as_str()) {
                 return Ok(Some((commit, None)));
             }
             // a commit differs little from its child: what that had is used again
             let child = last.as_ref().unwrap_or(at_tip);
-            let built = self.build_commit(repository, &commit, Some(&child.catalog))?;
+            let built = self.build_commit(repository, &commit, Some(child))?.catalog;
             if built.is_clean() {
                 return Ok(Some((commit, Some(built))));
             }
@@ -450,7 +438,9 @@ impl Registry {
             Some(commit)
                 if looked >= MAX_ANCESTORS && repository.reachable(&commit, tip).is_ok() =>
             {
-                let built = self.build_commit(repository, &commit, Some(&at_tip.catalog))?;
+                let built = self
+                    .build_commit(repository, &commit, Some(at_tip))?
+                    .catalog;
                 Ok(built.is_clean().then_some((commit, Some(built))))
             }
             _ => Ok(None),
@@ -469,14 +459,7 @@ impl Registry {
     }
 
     /// Puts a catalog in the place of the current one and tells who waits.
-    fn swap(&self, catalog: Catalog, status: Status) -> Refreshed {
-        let old = self.snapshot();
-        let difference = Difference::between(&old.catalog, &catalog);
-        self.swap_with(&old, catalog, status, &difference)
-    }
-
-    /// The same where what differs is known.
-    fn swap_with(
+    fn swap(
         &self,
         old: &Snapshot,
         catalog: Catalog,
@@ -515,8 +498,14 @@ fn millis(started: Instant) -> u64 {
     u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-fn status(tip: Option<&str>, served: Option<&str>, built: &Built, partial: bool) -> Status {
-    let errors: Vec<&Problem> = built.problems.iter().filter(|p| p.is_error()).collect();
+fn status(tip: Option<&str>, served: Option<&str>, catalog: &Catalog, partial: bool) -> Status {
+    let errors: Vec<Problem> = if catalog.is_clean() {
+        Vec::new()
+    } else {
+        let mut problems = catalog.problems();
+        problems.retain(Problem::is_error);
+        problems
+    };
     Status {
         tip: tip.map(Into::into),
         served: served.map(Into::into),
@@ -524,10 +513,10 @@ fn status(tip: Option<&str>, served: Option<&str>, built: &Built, partial: bool)
         tip_problems: errors
             .iter()
             .take(SHOWN_PROBLEMS)
-            .map(|p| p.one_line())
+            .map(Problem::one_line)
             .collect(),
         tip_problem_count: errors.len(),
-        warning_count: built.problems.len() - errors.len(),
+        warning_count: catalog.warning_count(),
         read_error: None,
     }
 }

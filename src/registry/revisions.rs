@@ -104,7 +104,7 @@ impl Registry {
             let built = self
                 .build_commit(repository, &commit, Some(&snapshot.catalog))
                 .map_err(|e| unreadable(&e))?;
-            if let Some(first) = built.problems.iter().find(|p| p.is_error()) {
+            if let Some(first) = built.problems().iter().find(|p| p.is_error()) {
                 let first = first.one_line();
                 self.unclean
                     .lock()

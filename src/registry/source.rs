@@ -5,62 +5,91 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::catalog::{Entry, EntryKind, Tree};
-use crate::git::{self, Blobs, GitError, Mode, Repository};
+use crate::catalog::{Change, Entry, EntryKind, Revision, Tree};
+use crate::git::{self, Blobs, GitError, Mode, Repository, TreeEntry};
 
 /// The files of a commit.
 #[derive(Debug)]
 pub struct CommitTree {
-    entries: Vec<Entry>,
+    repository: Repository,
+    commit: String,
     blobs: Blobs,
 }
 
 impl CommitTree {
-    /// Lists a commit's files; content is read when it is asked for.
+    /// A commit's files; they are listed and read when they are asked for.
     pub fn open(repository: &Repository, commit: &str) -> Result<Self, GitError> {
-        let entries = repository
-            .tree(commit)?
-            .into_iter()
-            .map(|entry| {
-                let (path, fits) = match String::from_utf8(entry.path) {
-                    Ok(path) => {
-                        let fits = path.split('/').all(|part| {
-                            !matches!(part, "" | "." | "..")
-                                && !part.eq_ignore_ascii_case(".git")
-                                && !part.contains('\\')
-                        });
-                        (path, fits)
-                    }
-                    Err(error) => (
-                        String::from_utf8_lossy(error.as_bytes()).into_owned(),
-                        false,
-                    ),
-                };
-                let kind = match entry.mode {
-                    Mode::Symlink => EntryKind::Symlink,
-                    Mode::Gitlink => EntryKind::Gitlink,
-                    Mode::Deep => EntryKind::Deep,
-                    Mode::File if fits => EntryKind::File,
-                    Mode::File => EntryKind::BadPath,
-                };
-                Entry {
-                    path: path.into(),
-                    id: entry.id,
-                    kind,
-                    size: None,
-                }
-            })
-            .collect();
         Ok(Self {
-            entries,
+            repository: repository.clone(),
+            commit: commit.to_owned(),
             blobs: repository.blobs()?,
         })
     }
 }
 
+fn entry(entry: TreeEntry) -> Entry {
+    let raw = git::blob_id(&entry.path);
+    let (path, fits) = match String::from_utf8(entry.path) {
+        Ok(path) => {
+            let fits = path.split('/').all(|part| {
+                !matches!(part, "" | "." | "..")
+                    && !part.eq_ignore_ascii_case(".git")
+                    && !part.contains('\\')
+            });
+            (path, fits)
+        }
+        Err(error) => (
+            String::from_utf8_lossy(error.as_bytes()).into_owned(),
+            false,
+        ),
+    };
+    let kind = match entry.mode {
+        Mode::Symlink => EntryKind::Symlink,
+        Mode::Gitlink => EntryKind::Gitlink,
+        Mode::Deep => EntryKind::Deep,
+        Mode::File if fits => EntryKind::File,
+        Mode::File => EntryKind::BadPath,
+    };
+    Entry {
+        path: path.into(),
+        // what is not read is told from others by its path alone, which may be no text
+        id: if kind == EntryKind::File {
+            entry.id
+        } else {
+            raw
+        },
+        kind,
+        size: None,
+    }
+}
+
 impl Tree for CommitTree {
     fn entries(&self) -> io::Result<Vec<Entry>> {
-        Ok(self.entries.clone())
+        let entries = self.repository.tree(&self.commit);
+        let entries = entries.map_err(io::Error::other)?;
+        Ok(entries.into_iter().map(entry).collect())
+    }
+
+    fn changes(&self, since: &Revision) -> io::Result<Option<Vec<Change>>> {
+        let Some(since) = since.commit() else {
+            return Ok(None);
+        };
+        match self.repository.changes(since, &self.commit) {
+            Ok(changes) => Ok(Some(
+                changes
+                    .into_iter()
+                    .map(|change| Change {
+                        before: change.before.map(entry),
+                        after: change.after.map(entry),
+                    })
+                    .collect(),
+            )),
+            // the other commit may be gone from the repository: then everything is listed
+            Err(error) => {
+                tracing::debug!(%error, since, "trees could not be compared");
+                Ok(None)
+            }
+        }
     }
 
     fn read(&self, entry: &Entry) -> io::Result<Vec<u8>> {

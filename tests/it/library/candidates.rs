@@ -19,6 +19,9 @@ const BASE: &[(&str, &str)] = &[
     ("resources/runbook/payments.md", "payments"),
 ];
 
+/// Files to write, or to remove.
+type Edits<'a> = &'a [(&'a str, Option<&'a str>)];
+
 /// Commits edits in the clone, which main of the bare repository does not know, and checks them as a push would.
 fn check(
     library: &TestLibrary,
@@ -72,7 +75,6 @@ fn objects_that_only_a_push_has_are_checked_and_nothing_is_served() {
 #[test]
 fn what_would_be_published_is_named() {
     let code = BASE[2].1;
-    type Edits<'a> = &'a [(&'a str, Option<&'a str>)];
     let cases: &[(Edits<'_>, &[&str])] = &[
         // V4: an edit of a partial concerns all that include it
         (

@@ -3,6 +3,7 @@
 mod candidates;
 mod changes;
 mod data_dir;
+mod incremental;
 mod odd_files;
 mod revisions;
 mod served;

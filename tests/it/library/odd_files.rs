@@ -177,7 +177,7 @@ fn names_in_another_case_or_unicode_form() {
     assert_eq!(snapshot.status.tip_problems, Vec::<String>::new());
     assert_eq!(super::texts(&snapshot), ["one: X partial [runbook]"]);
     assert_eq!(
-        &*snapshot.catalog.resources()[0].uri,
+        &*snapshot.catalog.resources().first().unwrap().uri,
         "runbook://%EA%B2%B0%EC%A0%9C"
     );
 }
