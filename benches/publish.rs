@@ -48,7 +48,7 @@ impl Bench {
         init(&path, true).expect("git init");
         let place = |i: usize| format!("prompts/team-{}/prompt-{i}.md", i % folders);
         let mut stream = String::new();
-        let mut commit = |i: usize, files: &[(String, String)], stream: &mut String| {
+        let commit = |i: usize, files: &[(String, String)], stream: &mut String| {
             let _ = write!(
                 stream,
                 "commit refs/heads/main\ncommitter B <b@localhost> {} +0000\ndata 1\nx\n",

@@ -46,7 +46,8 @@ const EXAMPLES: &str = "\
 To begin:
   cuebook serve                         a server with a starter library, on http://127.0.0.1:8400
   cuebook connect claude-code           how to connect a client to it
-  git clone cuebook-data/library.git    the library, to edit; `git push` publishes
+  git clone http://127.0.0.1:8400/library.git
+                                        the library, to edit; `git push` publishes
   cuebook check                         checks the library in this folder
 
 More: cuebook COMMAND --help";

@@ -77,7 +77,14 @@ pub(super) fn run(args: &Args, config: &Config, out: &mut impl Write) -> anyhow:
     let runtime = super::runtime()?;
     runtime.block_on(async {
         let running = server::start(what, config).await?;
-        out.write_all(greeting(&running, args.watch.is_some()).as_bytes())?;
+        out.write_all(
+            greeting(
+                &running,
+                args.watch.is_some(),
+                config.upstream.url.as_deref(),
+            )
+            .as_bytes(),
+        )?;
         out.flush()?;
         ended().await?;
         tracing::info!("stopping");
@@ -87,7 +94,7 @@ pub(super) fn run(args: &Args, config: &Config, out: &mut impl Write) -> anyhow:
 }
 
 /// What to do next.
-fn greeting(running: &Running, watch: bool) -> String {
+fn greeting(running: &Running, watch: bool, following: Option<&str>) -> String {
     let snapshot = running.registry.snapshot();
     let prompts = super::report::number(snapshot.catalog.list(None).len(), "prompt");
     let library = running
@@ -115,18 +122,23 @@ fn greeting(running: &Running, watch: bool) -> String {
             "  check     {program} check {library}, before you commit\n"
         ));
     } else {
-        text.push_str(&format!(
-            "  edit      git clone {library}, change a prompt, commit, git push\n"
-        ));
+        text.push_str(&match following {
+            Some(upstream) => format!("  follows   {upstream}: publish there\n"),
+            None => format!(
+                "  edit      git clone {}/library.git, change a prompt, commit, git push\n",
+                running.url
+            ),
+        });
         text.push_str(&format!(
             "  check     {program} check in the clone, before you push\n"
         ));
     }
     text.push_str("  stop      Ctrl-C\n\n");
     let status = &snapshot.status;
-    if status.tip.is_none() && !watch {
+    if status.tip.is_none() && !watch && following.is_none() {
         text.push_str(&format!(
-            "  The library is empty: git push {library} HEAD:main\n\n"
+            "  The library is empty: git push {}/library.git HEAD:main\n\n",
+            running.url
         ));
     }
     if status.tip_problem_count > 0 {

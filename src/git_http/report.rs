@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn the_status_waits_and_progress_does_not() {
         check(
-            b"0009\x02abc\n0005\x010011\x01000eunpack ok0008\x02ok\n0000",
+            b"0009\x02abc\n0005\x010012\x01000eunpack ok0008\x02ok\n0000",
             b"0009\x02abc\n0005\x010008\x02ok\n",
-            b"0011\x01000eunpack ok0000",
+            b"0012\x01000eunpack ok0000",
         );
         check(b"0009\x03die\n", b"0009\x03die\n", b"");
     }
@@ -133,10 +133,10 @@ mod tests {
     #[test]
     fn a_line_for_the_person_goes_before_the_status() {
         let mut report = Report::default();
-        assert!(report.take(b"0011\x01000eunpack ok0000").is_empty());
+        assert!(report.take(b"0012\x01000eunpack ok0000").is_empty());
         assert_eq!(
             &*report.end(Some("too large")),
-            b"000f\x02too large\n0011\x01000eunpack ok0000"
+            b"000f\x02too large\n0012\x01000eunpack ok0000"
         );
     }
 }

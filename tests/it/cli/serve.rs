@@ -147,7 +147,7 @@ async fn a_first_run_says_what_to_do_next_and_answers_within_two_seconds() {
             format!("{} prompts at http://{}/mcp", names.len(), server.address),
             format!("{} (made just now)", library.display()),
             format!("connect claude-code --url http://{}/mcp", server.address),
-            format!("git clone {}", library.display()),
+            format!("git clone http://{}/library.git", server.address),
             "check".to_owned(),
             "Ctrl-C".to_owned(),
         ] {

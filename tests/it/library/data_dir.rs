@@ -11,7 +11,9 @@ use super::*;
 use crate::support::soon;
 
 fn config() -> Config {
-    Config::load(None, &|_| None, &[("listen", "127.0.0.1:0".into())]).unwrap()
+    let mut config = Config::load(None, &|_| None, &[("listen", "127.0.0.1:0".into())]).unwrap();
+    config.program = env!("CARGO_BIN_EXE_cuebook").into();
+    config
 }
 
 async fn serve(path: &Path, starter: Option<Language>) -> anyhow::Result<Running> {
