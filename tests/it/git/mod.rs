@@ -229,11 +229,6 @@ struct Host {
 }
 
 impl Host {
-    /// With an empty library.
-    async fn empty() -> Self {
-        Self::with(None, |_| {}).await
-    }
-
     /// With three prompts.
     async fn small() -> Self {
         Self::small_with(|_| {}).await
