@@ -233,9 +233,16 @@ fn open(
             if created {
                 create(&library, starter)?;
             }
-            let removed = git::remove_stale_locks(&library)?;
-            if removed > 0 {
-                tracing::warn!(removed, "removed ref locks that a killed process had left");
+            let swept = git::remove_stale(&library)?;
+            if swept.removed > 0 {
+                tracing::warn!(removed = swept.removed, "removed locks and unfinished pushes that a killed process had left");
+            }
+            if swept.kept > 0 {
+                tracing::warn!(
+                    kept = swept.kept,
+                    "git is at work in {}; what it may need was kept, and is looked at again at the next start",
+                    library.display()
+                );
             }
             let repository = Repository::open(&library)?;
             Ok(Opened {

@@ -60,12 +60,19 @@ pub(super) fn problems(found: &[&Problem]) -> Vec<String> {
     out
 }
 
-/// The last line of a refused push.
-pub(super) fn refused_by(errors: usize) -> String {
-    format!(
-        "refused: {}; nothing was changed. Mend and push again; `cuebook check` in your clone checks the same.",
-        number(errors, "error")
-    )
+/// The last line of a refused push: `errors` are problems of its content; a ref that may not move so has said why.
+pub(super) fn refused_by(errors: usize, refs: usize) -> Option<String> {
+    if errors > 0 {
+        let them = if errors == 1 { "it" } else { "them" };
+        Some(format!(
+            "refused: {}; nothing was changed. Mend {them}, commit, push again; `cuebook check` in your clone finds the same.",
+            number(errors, "error")
+        ))
+    } else if refs > 1 {
+        Some("nothing was changed: a push moves all of its refs or none".into())
+    } else {
+        None
+    }
 }
 
 /// What a push has published; `clients` are told of it.
@@ -125,7 +132,12 @@ pub(super) fn published(checked: &Checked, clients: Option<usize>, url: &str) ->
     if out.is_empty() {
         out.push("published; nothing that clients see has changed".into());
     } else if let (Some(clients), Some(last)) = (clients, out.last_mut()) {
-        last.push_str(&format!("; telling {}", number(clients, "client")));
+        last.push_str("; ");
+        if clients == 0 {
+            last.push_str("no client is connected");
+        } else {
+            last.push_str(&format!("telling {}", number(clients, "client")));
+        }
     }
     out.push(format!("served at {url}/mcp"));
     out

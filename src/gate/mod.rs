@@ -140,24 +140,24 @@ impl Gate {
             None => self.repository.clone(),
         };
         let mut lines = Vec::new();
-        let mut errors = 0;
+        let (mut errors, mut refused) = (0, 0);
         for update in &question.updates {
             let kind = rules::kind(&update.name, &self.settings.protected_branches);
-            if let Err(refused) = self.may_move(&repository, update, &kind)? {
-                lines.extend(lines::refusal(&refused));
-                errors += 1;
+            if let Err(why) = self.may_move(&repository, update, &kind)? {
+                lines.extend(lines::refusal(&why));
+                refused += 1;
                 continue;
             }
             if update.new == NOTHING {
                 continue;
             }
-            let Some(commit) = repository.commit_of(&update.new)? else {
-                lines.extend(lines::refusal(&Refused {
-                    message: format!("{} does not name a commit", update.name),
-                    hint: "push a commit, or a tag of one".into(),
-                }));
-                errors += 1;
-                continue;
+            let commit = match rules::by_object(&update.name, &kind, repository.commit_of(&update.new)?, &update.new) {
+                Ok(commit) => commit,
+                Err(why) => {
+                    lines.extend(lines::refusal(&why));
+                    refused += 1;
+                    continue;
+                }
             };
             let checked = self.check(&repository, &commit)?;
             let served = matches!(kind, Kind::Main | Kind::Propose(_));
@@ -169,8 +169,9 @@ impl Gate {
             errors += shown.iter().filter(|problem| problem.is_error()).count();
             lines.extend(lines::problems(&shown));
         }
-        if errors > 0 {
-            lines.push(lines::refused_by(errors));
+        let accepted = errors + refused == 0;
+        if !accepted {
+            lines.extend(lines::refused_by(errors, question.updates.len()));
             let refs: Vec<&str> = question.updates.iter().map(|u| &*u.name).collect();
             tracing::info!(
                 peer = question.peer.as_deref(),
@@ -180,7 +181,7 @@ impl Gate {
             );
         }
         Ok(Answer {
-            accepted: errors == 0,
+            accepted,
             lines,
             proposed: Vec::new(),
         })
@@ -220,6 +221,11 @@ impl Gate {
                 }));
             }
             return Ok(Ok(()));
+        }
+        // git looks again when it moves the ref; here the person is told what to do
+        let now = repository.read_ref(&update.name)?;
+        if now.as_deref().unwrap_or(NOTHING) != update.old {
+            return Ok(Err(rules::moved_meanwhile(&update.name)));
         }
         if deletes || update.old == NOTHING {
             return Ok(Ok(()));

@@ -123,6 +123,29 @@ pub fn by_name(name: &str, kind: &Kind, deletes: bool) -> Result<(), Refused> {
     }
 }
 
+/// What refuses an update by what the object is: a branch names a commit, a tag leads to one. The commit, else.
+pub fn by_object(name: &str, kind: &Kind, commit: Option<String>, object: &str) -> Result<String, Refused> {
+    match commit {
+        None => Err(refused(
+            format!("what was pushed to {name} is no commit"),
+            "push a commit, or a tag of one",
+        )),
+        Some(commit) if *kind != Kind::Tag && commit != object => Err(refused(
+            format!("what was pushed to {name} is a tag, and a branch holds commits"),
+            "push the tag's commit: git push origin 'TAG^{commit}:BRANCH'",
+        )),
+        Some(commit) => Ok(commit),
+    }
+}
+
+/// What refuses an update of a ref that another push was quicker to move.
+pub fn moved_meanwhile(name: &str) -> Refused {
+    refused(
+        format!("another push moved {} meanwhile", name.strip_prefix("refs/heads/").unwrap_or(name)),
+        "git pull --rebase, then push",
+    )
+}
+
 /// What refuses an update of an existing ref by how the new commit follows the old one.
 pub fn by_history(name: &str, kind: &Kind, advance: Advance, old: &str) -> Result<(), Refused> {
     let old = old.get(..7).unwrap_or(old);

@@ -8,6 +8,7 @@ pub mod history;
 pub mod pack;
 mod process;
 pub mod remote;
+mod stale;
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,7 @@ pub use compare::TreeChange;
 pub use process::{
     NewFile, clone, hooks_folder, import_commit, init, reset_work_tree, staged_commit, version,
 };
+pub use stale::{Swept, remove_stale};
 
 /// The address that commits and reflogs of the server itself carry.
 pub const SERVER_EMAIL: &str = "cuebook@localhost";
@@ -320,40 +322,6 @@ impl Blobs {
             .content()
             .to_vec())
     }
-}
-
-/// Removes ref locks and half-received objects that a killed process left behind. Only for whoever holds the repository's exclusive lock.
-pub fn remove_stale_locks(repository: &Path) -> std::io::Result<usize> {
-    fn sweep(folder: &Path, removed: &mut usize) -> std::io::Result<()> {
-        for entry in std::fs::read_dir(folder)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                sweep(&entry.path(), removed)?;
-            } else if entry.path().extension().is_some_and(|e| e == "lock") {
-                std::fs::remove_file(entry.path())?;
-                *removed += 1;
-            }
-        }
-        Ok(())
-    }
-    let mut removed = 0;
-    sweep(&repository.join("refs"), &mut removed)?;
-    for name in ["packed-refs.lock", "HEAD.lock", "config.lock"] {
-        let path = repository.join(name);
-        if path.exists() {
-            std::fs::remove_file(path)?;
-            removed += 1;
-        }
-    }
-    for entry in std::fs::read_dir(repository.join("objects"))? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if name.to_string_lossy().starts_with("tmp_objdir-incoming-") {
-            std::fs::remove_dir_all(entry.path())?;
-            removed += 1;
-        }
-    }
-    Ok(removed)
 }
 
 /// The id git would give to a blob of these bytes.

@@ -47,8 +47,9 @@ const PIECES: usize = 4;
 const PIECE: usize = 64 * 1024;
 /// Bytes of a process's stderr that are logged.
 const MAX_STDERR: u64 = 4096;
-/// Bytes of a refused push that are read before the connection is cut, as a multiple of the limit.
+/// Bytes of a refused push that are read before the connection is cut, as a multiple of the limit, and at least.
 const DRAINED: u64 = 4;
+const DRAINED_LEAST: u64 = 256 * 1024 * 1024;
 
 type Input = Pin<Box<dyn AsyncRead + Send>>;
 
@@ -148,7 +149,10 @@ impl Exchange {
             let reading = read_report(stdout, &self.sender, idle);
             let (fed, report) = tokio::join!(feeding, reading);
             let status = self.child.wait().await;
-            let line = fed.too_large.then(|| self.too_large_line());
+            // git's own words for a pack over the limit name no setting
+            let max = self.job.endpoint.settings.max_push_bytes;
+            let too_large = fed.too_large || (fed.bytes > max && !report.unpacked());
+            let line = too_large.then(|| self.too_large_line());
             let last = report.end(line.as_deref());
             if !last.is_empty() {
                 let _ = tokio::time::timeout(idle, self.sender.send(Ok(last))).await;
@@ -243,7 +247,7 @@ async fn feed(mut input: Input, stdin: ChildStdin, limit: u64, idle: Duration) -
                     fed.too_large = true;
                     stdin = None;
                 }
-                if fed.bytes > limit.saturating_mul(DRAINED) {
+                if fed.bytes > limit.saturating_mul(DRAINED).max(DRAINED_LEAST) {
                     fed.broken = true;
                     return fed;
                 }
@@ -276,7 +280,11 @@ async fn pass(
     }
     let mut piece = vec![0; PIECE];
     loop {
-        match stdout.read(&mut piece).await {
+        let read = tokio::select! {
+            read = stdout.read(&mut piece) => read,
+            () = sender.closed() => return false,
+        };
+        match read {
             Ok(0) | Err(_) => return true,
             Ok(n) => {
                 let bytes = Bytes::copy_from_slice(&piece[..n]);

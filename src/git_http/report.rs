@@ -68,6 +68,12 @@ impl Report {
         out.freeze()
     }
 
+    /// Whether the process took the pack in.
+    pub(super) fn unpacked(&self) -> bool {
+        const SAID: &[u8] = b"unpack ok";
+        self.held.windows(SAID.len()).any(|bytes| bytes == SAID)
+    }
+
     fn all_is_status(&mut self) {
         self.raw = true;
         let rest = self.unread.split();

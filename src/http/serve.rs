@@ -100,7 +100,8 @@ pub async fn serve(
         .is_err()
     {
         if !writes.is_empty() {
-            tracing::info!("waiting for {} pushes to end", writes.len());
+            let count = writes.len();
+            tracing::info!("waiting for {count} push{} to end", if count == 1 { "" } else { "es" });
         }
         writes.wait().await;
         // their answers are on the way

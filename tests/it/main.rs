@@ -11,6 +11,7 @@ mod bridge;
 mod cli;
 mod docs;
 mod format;
+mod git;
 mod http;
 mod library;
 mod mcp;

@@ -1,121 +1,14 @@
 //! `cuebook serve`: the first run, what it refuses, how it ends.
 
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::SocketAddr;
-use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::support::http::{head, raw};
 use crate::support::library::{TestLibrary, git};
+use crate::support::process::Server;
 use crate::support::soon;
-
-/// A server in a process of its own; it is killed when this is dropped.
-struct Server {
-    child: Child,
-    address: SocketAddr,
-    /// What it said at its start.
-    greeting: String,
-    started: Instant,
-}
-
-impl Server {
-    #[track_caller]
-    fn start(mut command: Command) -> Self {
-        let started = Instant::now();
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut greeting = String::new();
-        while !greeting.contains("stop ") {
-            let Some(line) = lines.next() else {
-                let mut error = String::new();
-                child
-                    .stderr
-                    .take()
-                    .unwrap()
-                    .read_to_string(&mut error)
-                    .unwrap();
-                panic!("it ended: {greeting}{error}");
-            };
-            greeting.push_str(&line.unwrap());
-            greeting.push('\n');
-        }
-        let address = greeting
-            .split_once("http://")
-            .and_then(|(_, rest)| rest.split('/').next())
-            .and_then(|address| address.parse().ok())
-            .unwrap_or_else(|| panic!("no address in {greeting}"));
-        Self {
-            child,
-            address,
-            greeting,
-            started,
-        }
-    }
-
-    /// Calls a method as a client that keeps no session.
-    async fn call(&self, method: &str, params: Value) -> Value {
-        let body =
-            json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let headers = [
-            ("Connection", "close"),
-            ("Content-Type", "application/json"),
-            ("Accept", "application/json, text/event-stream"),
-            ("MCP-Protocol-Version", "2025-06-18"),
-        ];
-        let mut request = head("POST", "/mcp", &headers, Some(body.len()));
-        request.push_str(&body);
-        raw(self.address, request.as_bytes()).await.json()
-    }
-
-    async fn names(&self) -> Vec<String> {
-        let reply = self.call("prompts/list", json!({})).await;
-        reply["result"]["prompts"]
-            .as_array()
-            .unwrap_or_else(|| panic!("{reply}"))
-            .iter()
-            .map(|p| p["name"].as_str().unwrap().to_owned())
-            .collect()
-    }
-
-    /// Sends a signal and waits for the end: the exit code, and what it logged.
-    fn end(mut self, signal: &str) -> (Option<i32>, String) {
-        let status = Command::new("kill")
-            .args([signal, &self.child.id().to_string()])
-            .status()
-            .unwrap();
-        assert!(status.success());
-        let ended = Instant::now();
-        let code = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status.code();
-            }
-            assert!(ended.elapsed() < Duration::from_secs(20), "it does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        };
-        let mut log = String::new();
-        self.child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut log)
-            .unwrap();
-        (code, log)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[tokio::test]
 async fn a_first_run_says_what_to_do_next_and_answers_within_two_seconds() {

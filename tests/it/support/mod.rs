@@ -3,6 +3,7 @@
 pub(crate) mod http;
 pub(crate) mod library;
 pub(crate) mod mcp;
+pub(crate) mod process;
 pub(crate) mod server;
 
 use std::time::Duration;
