@@ -322,6 +322,9 @@ impl Scanner {
             let Some((end, value)) = matched(&self.value, reach(text, from)) else {
                 continue;
             };
+            // the value may end a sentence
+            let end = end - value.len() + value.trim_end_matches('.').len();
+            let value = value.trim_end_matches('.');
             let span = from + end - value.len()..from + end;
             let known = found
                 .values()
@@ -415,7 +418,7 @@ fn is_placeholder(chance: &str) -> bool {
 fn is_random(value: &str) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
-    if digits * 10 < value.len() || letters * 10 < value.len() * 2 {
+    if digits < 2 || letters < 4 {
         return false;
     }
     let is_hex = value.bytes().all(|b| b.is_ascii_hexdigit());
