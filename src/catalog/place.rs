@@ -9,6 +9,7 @@ use crate::prompt::source::Source;
 
 use super::tree::{Entry, EntryKind, Tree};
 use super::values::{self, ValueIndex};
+use super::work::withhold;
 
 /// Which part of a library a path belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,6 +148,9 @@ pub(super) fn text(
     let bytes = tree.read(entry)?;
     if let Some(problem) = parse::lfs_pointer(&entry.path, &bytes) {
         problems.push(problem);
+        return Ok(None);
+    }
+    if !withhold(&entry.path, &bytes, problems) {
         return Ok(None);
     }
     Ok(Source::decode(&entry.path, &bytes)

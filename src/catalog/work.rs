@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use crate::prompt::closure;
 use crate::prompt::parse::{self, Partial};
 use crate::prompt::problem::{Problem, Severity};
-use crate::prompt::{Limits, Prompt, Resource};
+use crate::prompt::{Limits, Prompt, Resource, ResourceBody, secrets};
 
 use super::difference::Difference;
 use super::examples::RunExamples;
@@ -206,7 +206,13 @@ impl<'a> Work<'a> {
                     } else {
                         resources::read(path, tree.read(entry)?, limits, &mut problems)
                     };
-                    let file = file.map(Arc::new);
+                    let clean = match file.as_ref().map(|file| &file.body) {
+                        Some(ResourceBody::Text(text)) => {
+                            withhold(path, text.as_bytes(), &mut problems)
+                        }
+                        _ => true,
+                    };
+                    let file = file.filter(|_| clean).map(Arc::new);
                     if let Some(file) = &file {
                         self.resources.add(&mut self.catalog, file);
                     }
@@ -253,9 +259,11 @@ impl<'a> Work<'a> {
             return Ok(None);
         }
         let bytes = self.tree.read(entry)?;
-        let partial = parse::partial(&entry.path, &bytes, self.limits, problems);
-        if let Some(partial) = &partial {
+        let mut partial = parse::partial(&entry.path, &bytes, self.limits, problems);
+        if let Some(partial) = &mut partial {
             closure::compile_partial(partial, problems);
+            // a prompt that includes it is not served either
+            partial.sound &= withhold(&entry.path, &bytes, problems);
         }
         Ok(partial)
     }
@@ -297,12 +305,11 @@ impl<'a> Work<'a> {
                 }
             });
             let problems = one_form(&parts.values_names, &name);
-            match found {
-                Some(values) => self.catalog.values.insert_mut(name.clone(), values),
-                None => {
-                    self.catalog.values.remove_mut(&name);
-                    self.recheck(&Rest::Values(name.clone()));
-                }
+            if let Some(values) = found {
+                self.catalog.values.insert_mut(name.clone(), values);
+            } else {
+                self.catalog.values.remove_mut(&name);
+                self.recheck(&Rest::Values(name.clone()));
             }
             self.found(&findings::group("values", &name), problems);
         }
@@ -416,7 +423,10 @@ impl<'a> Work<'a> {
         let checked = parallel(todo, |(entry, bytes)| {
             let noting = catalog.noting();
             let partials = &catalog.parts.partials;
-            let (prompt, problems) = check_prompt(&entry, &bytes, partials, &noting, run_examples);
+            let (prompt, mut problems) =
+                check_prompt(&entry, &bytes, partials, &noting, run_examples);
+            let clean = withhold(&entry.path, &bytes, &mut problems);
+            let prompt = prompt.filter(|_| clean);
             (entry.path, prompt, problems, noting.noted())
         });
         for (path, prompt, problems, looked) in checked {
@@ -561,6 +571,17 @@ impl Catalog {
             }
         }
     }
+}
+
+/// Adds the secrets of a text to its problems; false when there is one, and nothing of the file is to be served.
+pub(super) fn withhold(path: &Arc<str>, bytes: &[u8], problems: &mut Vec<Problem>) -> bool {
+    let found = secrets::find(path, bytes);
+    if found.is_empty() {
+        return true;
+    }
+    secrets::redact(&found, problems);
+    problems.extend(found);
+    false
 }
 
 /// The patterns of a prompt's arguments.

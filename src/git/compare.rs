@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use git2::{ObjectType, Odb, Oid};
 
-use super::{GitError, MAX_DEPTH, Mode, Repository, TreeEntry};
+use super::{Blobs, GitError, MAX_DEPTH, Mode, TreeEntry};
 
 /// A file that two commits have differently.
 #[derive(Debug, Clone)]
@@ -18,10 +18,10 @@ pub struct TreeChange {
     pub after: Option<TreeEntry>,
 }
 
-impl Repository {
+impl Blobs {
     /// Every file that differs between two commits. A file whose execute bit alone differs does not.
     pub fn changes(&self, old: &str, new: &str) -> Result<Vec<TreeChange>, GitError> {
-        let repository = self.library()?;
+        let repository = &self.repository;
         let tree = |commit: &str| -> Result<Oid, git2::Error> {
             Ok(repository.find_commit(Oid::from_str(commit)?)?.tree_id())
         };

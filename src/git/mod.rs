@@ -237,10 +237,15 @@ impl Repository {
         }
     }
 
-    /// Points one of our own refs (`refs/cuebook/…`) at a commit, whatever it said before.
+    /// Points one of our own refs (`refs/cuebook/…`) at a commit, whatever it said before; writes nothing when it says so
+    /// already.
     pub fn write_own_ref(&self, name: &str, commit: &str) -> Result<(), GitError> {
         let repository = self.library()?;
-        repository.reference(name, git2::Oid::from_str(commit)?, true, "cuebook")?;
+        let commit = git2::Oid::from_str(commit)?;
+        if repository.refname_to_id(name).is_ok_and(|id| id == commit) {
+            return Ok(());
+        }
+        repository.reference(name, commit, true, "cuebook")?;
         Ok(())
     }
 }

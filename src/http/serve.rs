@@ -13,6 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
@@ -24,6 +25,8 @@ pub struct Limits {
     pub connections: usize,
     /// Time for a request's headers, and for which an idle connection is kept.
     pub header_timeout: Duration,
+    /// Time for which a write may make no progress: a client that reads nothing loses its connection.
+    pub write_timeout: Duration,
     /// Headers of a request.
     pub headers: usize,
     /// Bytes of a request's headers that are read before it is refused.
@@ -37,6 +40,7 @@ impl Default for Limits {
         Self {
             connections: 25_000,
             header_timeout: Duration::from_secs(75),
+            write_timeout: Duration::from_secs(30),
             headers: 64,
             header_bytes: 16 * 1024,
             grace: Duration::from_secs(5),
@@ -130,7 +134,10 @@ async fn connection(
         .max_headers(limits.headers)
         .max_buf_size(limits.header_bytes.max(8192))
         .half_close(false);
-    let connection = builder.serve_connection(TokioIo::new(socket), service);
+    // what a client does not read stays in the kernel's buffers until they are full: from then on it has this long
+    let mut socket = TimeoutStream::new(socket);
+    socket.set_write_timeout(Some(limits.write_timeout));
+    let connection = builder.serve_connection(TokioIo::new(Box::pin(socket)), service);
     tokio::pin!(connection);
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,

@@ -20,6 +20,7 @@ pub mod problem;
 pub mod render;
 pub mod resource;
 pub mod scan;
+pub mod secrets;
 pub mod selector;
 pub mod source;
 mod variables;

@@ -293,14 +293,17 @@ impl Registry {
         {
             return Ok(Refreshed::Unchanged);
         }
-        if let Some(before) = &old.status.tip
-            && repository.reachable(before, &tip).is_err()
-        {
-            // main was rewound: what it has left behind is served no more
+        let kept = || {
             self.revisions
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .clear();
+        };
+        let any_kept = !kept().is_empty();
+        if let Some(before) = old.status.tip.as_deref().filter(|_| any_kept)
+            && repository.reachable(before, &tip).is_err()
+        {
+            // main was rewound: what it has left behind is served no more
+            kept().clear();
         }
         let started = Instant::now();
         let at_tip = match self.candidate(&tip, old.generation) {
@@ -448,9 +451,7 @@ impl Registry {
     }
 
     fn remember(&self, repository: &Repository, commit: &str) {
-        if !self.settings.remember
-            || repository.read_ref(SERVED).ok().flatten().as_deref() == Some(commit)
-        {
+        if !self.settings.remember {
             return;
         }
         if let Err(error) = repository.write_own_ref(SERVED, commit) {

@@ -74,7 +74,7 @@ impl Tree for CommitTree {
         let Some(since) = since.commit() else {
             return Ok(None);
         };
-        match self.repository.changes(since, &self.commit) {
+        match self.blobs.changes(since, &self.commit) {
             Ok(changes) => Ok(Some(
                 changes
                     .into_iter()

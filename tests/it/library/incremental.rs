@@ -380,7 +380,7 @@ fn trees_are_compared_as_git_compares_them() {
     let second = library.publish(&[("a", "2"), ("x", "1"), ("a0.md", "1"), ("same/new.md", "3")]);
     let repository = Repository::open(&library.bare()).unwrap();
     let compare = |old: &str, new: &str| -> Vec<String> {
-        let changes = repository.changes(old, new).unwrap();
+        let changes = repository.blobs().unwrap().changes(old, new).unwrap();
         let mut lines: Vec<String> = changes
             .iter()
             .map(|change| {
