@@ -64,7 +64,32 @@ fn remove_within(repository: &Path, patience: Duration) -> std::io::Result<Swept
     }
 }
 
-/// Locks of refs and of the repository's own files, and folders of pushes that were never accepted.
+/// Removes the folders of pushes that have ended without being accepted, when no git runs in the repository: a
+/// receive-pack that dies while its child still writes cannot remove them itself. May be called while serving.
+pub fn remove_unfinished(repository: &Path) -> std::io::Result<usize> {
+    let repository = repository.canonicalize()?;
+    let found = unfinished(&repository)?;
+    if found.is_empty() || at_work(&repository) != Some(false) {
+        return Ok(0);
+    }
+    for path in &found {
+        std::fs::remove_dir_all(path)?;
+    }
+    Ok(found.len())
+}
+
+/// Folders of pushes that are not accepted yet, or never were.
+fn unfinished(repository: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut out = Vec::new();
+    for entry in entries(&repository.join("objects"))? {
+        if entry.file_name().to_string_lossy().starts_with("tmp_objdir-incoming-") {
+            out.push(entry.path());
+        }
+    }
+    Ok(out)
+}
+
+/// Locks of refs and of the repository's own files, and folders of unfinished pushes.
 fn leftovers(repository: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut out = Vec::new();
     let mut folders = vec![repository.join("refs")];
@@ -83,11 +108,7 @@ fn leftovers(repository: &Path) -> std::io::Result<Vec<PathBuf>> {
             out.push(entry.path());
         }
     }
-    for entry in entries(&repository.join("objects"))? {
-        if entry.file_name().to_string_lossy().starts_with("tmp_objdir-incoming-") {
-            out.push(entry.path());
-        }
-    }
+    out.extend(unfinished(repository)?);
     Ok(out)
 }
 
@@ -204,6 +225,7 @@ mod tests {
             .unwrap();
         let repository = folder.path().canonicalize().unwrap();
         assert_eq!(at_work(&repository), Some(true));
+        assert_eq!(remove_unfinished(&repository).unwrap(), 0);
         let kept = remove_within(&repository, Duration::ZERO).unwrap();
         assert_eq!((kept.removed, kept.kept), (0, stale.len()));
         let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000);
@@ -219,5 +241,9 @@ mod tests {
         // the process has removed its lock itself
         assert_eq!(sweeping.join().unwrap(), Swept { removed: stale.len() - 2, kept: 0 });
         assert_eq!(at_work(&repository), Some(false));
+        std::fs::create_dir_all(repository.join("objects/tmp_objdir-incoming-y/pack")).unwrap();
+        std::fs::write(repository.join("HEAD.lock"), "x").unwrap();
+        assert_eq!(remove_unfinished(&repository).unwrap(), 1);
+        assert!(repository.join("HEAD.lock").exists(), "the server itself may hold a lock");
     }
 }

@@ -36,8 +36,8 @@ fn a_commit_with_a_problem_is_refused_before_it_is_made() {
     work.write("prompts/sre/bad.md", prompt("{{ nope }}"));
     work.ok(&["add", "--all"]);
     let said = work.no(&["commit", "--message", "bad"]);
-    said.says("prompts/sre/bad.md:4:4: `nope` is not an argument of this prompt");
-    said.says("1 problem");
+    said.says("error[undeclared-variable]: `nope` is not an argument\n --> prompts/sre/bad.md:4:4");
+    said.says("1 error in 1 file");
     assert_eq!(work.head(), before);
     // what is staged counts, not what lies beside it
     work.write("prompts/sre/bad.md", prompt("Mended, not staged."));

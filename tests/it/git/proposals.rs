@@ -34,7 +34,7 @@ async fn a_push_for_main_opens_a_proposal_and_does_not_publish() {
         "{}",
         said.text
     );
-    said.says("* [new reference] HEAD -> refs/proposals/1/head");
+    said.says("* [new reference]   HEAD -> refs/proposals/1/head");
     assert_eq!((host.main(), head(&host, 1)), (main, commit.clone()));
     assert_eq!(host.text("after").await, "Write it down.\n");
 
@@ -85,6 +85,8 @@ async fn a_topic_finds_its_proposal_again() {
     let said = work.ok(&["push", "-o", "topic=another", "-o", "title=New title", "origin", FOR]);
     assert_eq!(said.remote()[0], "revised proposal 2 (revision 1): New title");
     work.no(&["push", "-o", "topic=another", "origin", FOR]).says("proposal 2 has this commit already");
+    work.no(&["push", "-o", "proposal=2", "-o", "topic=shorter", "-o", "title=x", "origin", FOR])
+        .says("topic `shorter` is that of proposal 1; choose another, or leave -o topic out");
     // a third, from main, without a topic
     work.back();
     work.change(&[("prompts/sre/third.md", &prompt("Third."))]);
@@ -118,7 +120,7 @@ async fn what_cannot_be_proposed_is_refused_in_words() {
     refused(&["origin", ":refs/for/main"], &["refs/for/main"]);
     // content is checked as at a push to main
     work.change(&[("prompts/sre/bad.md", &prompt("{{ nope }}"))]);
-    refused(&["origin", FOR], &["remote: prompts/sre/bad.md:4:4: `nope` is not an argument of this prompt", "refused: 1 error"]);
+    refused(&["origin", FOR], &["remote: prompts/sre/bad.md:4:4: `nope` is not an argument", "refused: 1 error"]);
     // a history of its own
     work.ok(&["checkout", "--quiet", "--orphan", "other"]);
     work.remove("prompts/sre/bad.md");
@@ -177,7 +179,7 @@ async fn a_deleted_database_loses_no_proposal_and_nothing_that_is_served() {
     assert_eq!(host.client().names().await, served);
     work.no(&["push", "-o", "proposal=3", "origin", FOR]).says("proposal 3 has this commit already");
     work.change(&[("prompts/sre/p3.md", &prompt("Again."))]);
-    work.ok(&["push", "origin", FOR]).says("revised proposal 3 (revision 3): Proposal 3");
+    work.ok(&["push", "origin", FOR]).says("revised proposal 3 (revision 3): change");
     work.back();
     work.change(&[("prompts/sre/p4.md", &prompt("Fourth."))]);
     work.ok(&["push", "origin", FOR]).says("opened proposal 4");
