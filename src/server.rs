@@ -165,6 +165,9 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     };
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
     let mut tasks = vec![watching];
+    if git.is_some() {
+        tasks.push(tokio::spawn(tidy(library.clone(), shutdown.clone())));
+    }
     if let Some(upstream) = upstream {
         tasks.push(tokio::spawn(upstream.follow(shutdown.clone())));
     }
@@ -183,6 +186,27 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         git,
         _lock: lock,
     })
+}
+
+/// Time between two looks for what a push has left that could not end as it should.
+const TIDY: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Removes such folders until it is cancelled.
+async fn tidy(library: PathBuf, cancel: CancellationToken) {
+    while cancel
+        .run_until_cancelled(tokio::time::sleep(TIDY))
+        .await
+        .is_some()
+    {
+        let library = library.clone();
+        match tokio::task::spawn_blocking(move || git::remove_unfinished(&library)).await {
+            Ok(Ok(0)) | Err(_) => {}
+            Ok(Ok(removed)) => tracing::info!(removed, "removed what an unfinished push had left"),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "could not remove what an unfinished push had left")
+            }
+        }
+    }
 }
 
 struct Opened {
@@ -235,7 +259,10 @@ fn open(
             }
             let swept = git::remove_stale(&library)?;
             if swept.removed > 0 {
-                tracing::warn!(removed = swept.removed, "removed locks and unfinished pushes that a killed process had left");
+                tracing::warn!(
+                    removed = swept.removed,
+                    "removed locks and unfinished pushes that a killed process had left"
+                );
             }
             if swept.kept > 0 {
                 tracing::warn!(

@@ -156,7 +156,8 @@ pub fn plan(open: &[Open], options: &Options, pushed: &Pushed) -> Result<Plan, R
         return Err(Refusal::Nothing);
     }
     let revise = |proposal: &Open| {
-        let changes_words = options.title.is_some() || (options.topic.is_some() && options.topic != proposal.topic);
+        let changes_words =
+            options.title.is_some() || (options.topic.is_some() && options.topic != proposal.topic);
         if proposal.head == pushed.head && !changes_words {
             Err(Refusal::Same(proposal.number))
         } else {
@@ -235,9 +236,21 @@ mod tests {
         check(&["title=New words"], pushed("b", &[2]), Ok(Plan::Revise(2)));
         check(&["topic=triage"], pushed("n", &[]), Ok(Plan::Revise(1)));
         check(&["topic=triage"], pushed("a", &[]), Err(Refusal::Same(1)));
-        check(&["topic=triage", "title=New words"], pushed("a", &[]), Ok(Plan::Revise(1)));
-        check(&["topic=triage", "proposal=1"], pushed("n", &[]), Ok(Plan::Revise(1)));
-        check(&["topic=triage", "proposal=2"], pushed("n", &[]), Err(Refusal::TopicTaken("triage".into(), 1)));
+        check(
+            &["topic=triage", "title=New words"],
+            pushed("a", &[]),
+            Ok(Plan::Revise(1)),
+        );
+        check(
+            &["topic=triage", "proposal=1"],
+            pushed("n", &[]),
+            Ok(Plan::Revise(1)),
+        );
+        check(
+            &["topic=triage", "proposal=2"],
+            pushed("n", &[]),
+            Err(Refusal::TopicTaken("triage".into(), 1)),
+        );
         check(&["topic=other"], pushed("n", &[2]), Ok(Plan::Open));
         check(&["topic=other"], pushed("b", &[]), Ok(Plan::Revise(2)));
         check(&["topic=other"], pushed("a", &[]), Ok(Plan::Open));
