@@ -736,3 +736,42 @@ async fn p3_one_push_of_forty_prompts_is_one_notice_to_subscribers_only() {
     assert_eq!(told(&mut of_prompts).await.0, RESOURCES);
     assert_eq!(told(&mut of_resources).await.0, RESOURCES);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_directory_of_any_name_and_length_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = format!("it's \"a\" $HOME `id` 장애 {}", "x".repeat(110));
+    let data = folder.path().join(name);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cuebook"));
+    command
+        .args(["serve", "--empty", "--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(&data)
+        .env_clear()
+        .env("TMPDIR", folder.path())
+        .stdin(Stdio::null());
+    #[allow(clippy::disallowed_methods, reason = "git must be found")]
+    if let Some(path) = std::env::var_os("PATH") {
+        command.env("PATH", path);
+    }
+    let server = Server::start(command);
+    let url = format!("http://{}/library.git", server.address);
+    let bare = data.join("library.git");
+    for (name, url) in [("http", url.as_str()), ("path", bare.to_str().unwrap())] {
+        let work = Work::clone(folder.path(), url, name, &[]);
+        work.publish(&[("prompts/sre/after.md", &prompt(name))])
+            .says("published 1 prompt: after");
+        assert_eq!(server.text("after").await, format!("{name}\n"));
+        work.change(&[("prompts/sre/bad.md", &prompt("{{ nope }}"))]);
+        work.no(&["push", "origin", "HEAD:main"])
+            .says("prompts/sre/bad.md:4:4");
+    }
+    // its socket lies in a short place of its own, which goes with it
+    let short = || {
+        let entries = std::fs::read_dir(folder.path()).unwrap().flatten();
+        let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("cuebook-")).count()
+    };
+    assert_eq!(short(), 1);
+    assert_eq!(server.end("-TERM").0, Some(0));
+    assert_eq!(short(), 0);
+}

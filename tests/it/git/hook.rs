@@ -87,7 +87,7 @@ fn a_commit_with_a_problem_is_refused_before_it_is_made() {
 }
 
 #[test]
-fn warnings_do_not_refuse_and_a_merge_is_checked_too() {
+fn warnings_do_not_refuse() {
     let (_folder, work) = hooked();
     work.write(
         "prompts/sre/warned.md",

@@ -66,15 +66,19 @@ async fn a_restored_backup_is_served_and_never_moved_by_us() {
     let work = host.work("work");
     let backup = host.folder.path().join("backup.git");
     let old = host.main();
-    assert!(
-        Command::new("cp")
-            .arg("-a")
-            .arg(host.bare())
-            .arg(&backup)
-            .status()
-            .unwrap()
-            .success()
+    // a backup as git makes one: the refs and objects, and nothing of the configuration
+    let from = host.bare();
+    let made = git(
+        host.folder.path(),
+        &[
+            "clone",
+            "--quiet",
+            "--mirror",
+            from.to_str().unwrap(),
+            "backup.git",
+        ],
     );
+    assert!(made.ok, "{}", made.text);
     work.publish(&[("prompts/sre/after.md", &prompt("After the backup."))]);
     let lost = host.main();
 
@@ -101,6 +105,12 @@ async fn a_restored_backup_is_served_and_never_moved_by_us() {
     assert_eq!(host.text("after").await, "After the restore.\n");
     assert_eq!(host.main(), new.head());
     // and by path, past the server's HTTP, the gate is the same
+    soon("the gate to be put before the restored repository", async {
+        while !git(&host.bare(), &["config", "core.hooksPath"]).ok {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
     let by_path = host.work_by_path("by-path");
     by_path.change(&[("prompts/sre/bad.md", &prompt("{{ nope }}"))]);
     by_path
