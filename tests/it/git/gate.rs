@@ -110,7 +110,7 @@ async fn warnings_are_shown_and_do_not_refuse() {
 #[tokio::test(flavor = "multi_thread")]
 async fn v8_main_and_protected_branches_go_only_forward() {
     let host = Host::small_with(|config| {
-        config.protected_branches = vec!["stable".into(), "release/*".into()]
+        config.protected_branches = vec!["stable".into(), "release/*".into()];
     })
     .await;
     let work = host.work("work");

@@ -371,7 +371,8 @@ fn left_behind(bare: &Path) -> Vec<PathBuf> {
         // a folder may go while it is looked at
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name().into_string().unwrap();
-            if name.ends_with(".lock") || name.starts_with("tmp_objdir") {
+            let is_lock = entry.path().extension().is_some_and(|e| e == "lock");
+            if is_lock || name.starts_with("tmp_objdir") {
                 out.push(entry.path());
             } else if entry.path().is_dir() {
                 folders.push(entry.path());
