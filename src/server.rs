@@ -71,6 +71,7 @@ impl Running {
         if let Some(git) = self.git {
             git.hooks.cancel();
             let _ = git.answering.await;
+            let _ = git.tidying.await;
             if let Some(store) = git.store {
                 store.close().await;
             }
@@ -83,6 +84,7 @@ impl Running {
 struct Git {
     hooks: CancellationToken,
     answering: JoinHandle<()>,
+    tidying: JoinHandle<()>,
     store: Option<Store>,
 }
 
@@ -185,6 +187,37 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     })
 }
 
+/// Time between two looks at the repository itself.
+const TIDY: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Removes what a push has left that could not end as it should, and puts a repository under the gate that has taken the
+/// place of the one that was there at the start (a restored backup), until it is cancelled.
+async fn tidy(
+    repository: Repository,
+    settings: Vec<(&'static str, String)>,
+    cancel: CancellationToken,
+) {
+    let settings = Arc::new(settings);
+    while cancel
+        .run_until_cancelled(tokio::time::sleep(TIDY))
+        .await
+        .is_some()
+    {
+        let (repository, settings) = (repository.clone(), settings.clone());
+        let done = tokio::task::spawn_blocking(move || {
+            repository.configure(&settings)?;
+            git::remove_unfinished(repository.path()).map_err(git::GitError::from)
+        });
+        match done.await {
+            Ok(Ok(0)) | Err(_) => {}
+            Ok(Ok(removed)) => {
+                tracing::info!(removed, "removed what an unfinished push had left");
+            }
+            Ok(Err(error)) => tracing::debug!(%error, "the repository could not be tidied"),
+        }
+    }
+}
+
 struct Opened {
     registry: Registry,
     library: PathBuf,
@@ -235,7 +268,10 @@ fn open(
             }
             let swept = git::remove_stale(&library)?;
             if swept.removed > 0 {
-                tracing::warn!(removed = swept.removed, "removed locks and unfinished pushes that a killed process had left");
+                tracing::warn!(
+                    removed = swept.removed,
+                    "removed locks and unfinished pushes that a killed process had left"
+                );
             }
             if swept.kept > 0 {
                 tracing::warn!(
@@ -274,7 +310,8 @@ async fn take_pushes(
 ) -> anyhow::Result<(Git, Arc<git_http::Endpoint>)> {
     let hooks = crate::gate::install::install(data_dir, &config.program)
         .context("cannot write the hooks that check a push")?;
-    repository.configure(&pack::own_settings(&hooks, config.git.max_push_bytes))?;
+    let settings = pack::own_settings(&hooks, config.git.max_push_bytes);
+    repository.configure(&settings)?;
     let database = data_dir.join("cuebook.db");
     // what is served needs no database: without it there are only no proposals
     let (store, proposals) = match Store::open(&database).await {
@@ -306,6 +343,7 @@ async fn take_pushes(
     ));
     let cancel = CancellationToken::new();
     let answering = answer_hooks(data_dir, gate, cancel.clone())?;
+    let tidying = tokio::spawn(tidy(repository.clone(), settings, cancel.clone()));
     let endpoint = git_http::Endpoint::new(
         repository.path().canonicalize()?,
         hooks,
@@ -315,6 +353,7 @@ async fn take_pushes(
     let git = Git {
         hooks: cancel,
         answering,
+        tidying,
         store,
     };
     Ok((git, Arc::new(endpoint)))

@@ -16,7 +16,7 @@ pub use compare::TreeChange;
 pub use process::{
     NewFile, clone, hooks_folder, import_commit, init, reset_work_tree, staged_commit, version,
 };
-pub use stale::{Swept, remove_stale};
+pub use stale::{Swept, remove_stale, remove_unfinished};
 
 /// The address that commits and reflogs of the server itself carry.
 pub const SERVER_EMAIL: &str = "cuebook@localhost";

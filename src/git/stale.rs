@@ -64,7 +64,36 @@ fn remove_within(repository: &Path, patience: Duration) -> std::io::Result<Swept
     }
 }
 
-/// Locks of refs and of the repository's own files, and folders of pushes that were never accepted.
+/// Removes the folders of pushes that have ended without being accepted, when no git runs in the repository: a
+/// receive-pack that dies while its child still writes cannot remove them itself. May be called while serving.
+pub fn remove_unfinished(repository: &Path) -> std::io::Result<usize> {
+    let repository = repository.canonicalize()?;
+    let found = unfinished(&repository)?;
+    if found.is_empty() || at_work(&repository) != Some(false) {
+        return Ok(0);
+    }
+    for path in &found {
+        std::fs::remove_dir_all(path)?;
+    }
+    Ok(found.len())
+}
+
+/// Folders of pushes that are not accepted yet, or never were.
+fn unfinished(repository: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut out = Vec::new();
+    for entry in entries(&repository.join("objects"))? {
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with("tmp_objdir-incoming-")
+        {
+            out.push(entry.path());
+        }
+    }
+    Ok(out)
+}
+
+/// Locks of refs and of the repository's own files, and folders of unfinished pushes.
 fn leftovers(repository: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut out = Vec::new();
     let mut folders = vec![repository.join("refs")];
@@ -83,11 +112,7 @@ fn leftovers(repository: &Path) -> std::io::Result<Vec<PathBuf>> {
             out.push(entry.path());
         }
     }
-    for entry in entries(&repository.join("objects"))? {
-        if entry.file_name().to_string_lossy().starts_with("tmp_objdir-incoming-") {
-            out.push(entry.path());
-        }
-    }
+    out.extend(unfinished(repository)?);
     Ok(out)
 }
 
@@ -101,7 +126,8 @@ fn entries(folder: &Path) -> std::io::Result<Vec<std::fs::DirEntry>> {
 }
 
 fn is_lock(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "lock")
+    path.extension()
+        .is_some_and(|extension| extension == "lock")
 }
 
 /// Seconds since anything in it was written; 0 where that cannot be said.
@@ -116,7 +142,12 @@ fn age(path: &Path) -> u64 {
         let seconds = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         newest = newest.max(seconds.map_or(u64::MAX, |seconds| seconds.as_secs()));
         if metadata.is_dir() {
-            paths.extend(entries(&path).unwrap_or_default().iter().map(std::fs::DirEntry::path));
+            paths.extend(
+                entries(&path)
+                    .unwrap_or_default()
+                    .iter()
+                    .map(std::fs::DirEntry::path),
+            );
         }
     }
     crate::clock::unix_seconds().saturating_sub(newest)
@@ -128,10 +159,13 @@ fn at_work(repository: &Path) -> Option<bool> {
     let me = std::process::id().to_string();
     for entry in std::fs::read_dir("/proc").ok()?.flatten() {
         let name = entry.file_name();
-        let is_process = name.to_str().is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()) && name != me);
+        let is_process = name
+            .to_str()
+            .is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()) && name != me);
         // a process of somebody else cannot be looked at, and cannot write here
         let works_here = is_process
-            && std::fs::read_link(entry.path().join("cwd")).is_ok_and(|folder| folder.starts_with(repository));
+            && std::fs::read_link(entry.path().join("cwd"))
+                .is_ok_and(|folder| folder.starts_with(repository));
         if works_here && !only_reads(&entry.path()) {
             return Some(true);
         }
@@ -169,10 +203,19 @@ mod tests {
             "config.lock",
             "objects/tmp_objdir-incoming-x",
         ];
-        let stays = vec!["refs/heads/main", "packed-refs", "HEAD", "objects/pack/p.pack"];
+        let stays = vec![
+            "refs/heads/main",
+            "packed-refs",
+            "HEAD",
+            "objects/pack/p.pack",
+        ];
         for path in stale.iter().chain(&stays) {
             let path = folder.path().join(path);
-            let path = if path.to_string_lossy().contains("incoming") { path.join("pack/tmp_pack") } else { path };
+            let path = if path.to_string_lossy().contains("incoming") {
+                path.join("pack/tmp_pack")
+            } else {
+                path
+            };
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "x").unwrap();
         }
@@ -204,20 +247,41 @@ mod tests {
             .unwrap();
         let repository = folder.path().canonicalize().unwrap();
         assert_eq!(at_work(&repository), Some(true));
+        assert_eq!(remove_unfinished(&repository).unwrap(), 0);
         let kept = remove_within(&repository, Duration::ZERO).unwrap();
         assert_eq!((kept.removed, kept.kept), (0, stale.len()));
         let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000);
-        let old = std::fs::File::options().write(true).open(repository.join("HEAD.lock")).unwrap();
+        let old = std::fs::File::options()
+            .write(true)
+            .open(repository.join("HEAD.lock"))
+            .unwrap();
         old.set_modified(long_ago).unwrap();
         let kept = remove_within(&repository, Duration::ZERO).unwrap();
-        assert_eq!((kept.removed, kept.kept), (1, stale.len() - 1), "nobody holds a lock for so long");
+        assert_eq!(
+            (kept.removed, kept.kept),
+            (1, stale.len() - 1),
+            "nobody holds a lock for so long"
+        );
 
         let path = repository.clone();
         let sweeping = std::thread::spawn(move || remove_stale(&path).unwrap());
         drop(writer.stdin.take());
         writer.wait().unwrap();
         // the process has removed its lock itself
-        assert_eq!(sweeping.join().unwrap(), Swept { removed: stale.len() - 2, kept: 0 });
+        assert_eq!(
+            sweeping.join().unwrap(),
+            Swept {
+                removed: stale.len() - 2,
+                kept: 0
+            }
+        );
         assert_eq!(at_work(&repository), Some(false));
+        std::fs::create_dir_all(repository.join("objects/tmp_objdir-incoming-y/pack")).unwrap();
+        std::fs::write(repository.join("HEAD.lock"), "x").unwrap();
+        assert_eq!(remove_unfinished(&repository).unwrap(), 1);
+        assert!(
+            repository.join("HEAD.lock").exists(),
+            "the server itself may hold a lock"
+        );
     }
 }

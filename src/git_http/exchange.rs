@@ -151,8 +151,13 @@ impl Exchange {
             let status = self.child.wait().await;
             // git's own words for a pack over the limit name no setting
             let max = self.job.endpoint.settings.max_push_bytes;
-            let too_large = fed.too_large || (fed.bytes > max && !report.unpacked());
-            let line = too_large.then(|| self.too_large_line());
+            let line = if fed.too_large || (fed.bytes > max && !report.unpacked()) {
+                Some(self.too_large_line())
+            } else if fed.broken || report.unpacked() {
+                None
+            } else {
+                self.cannot_write().await
+            };
             let last = report.end(line.as_deref());
             if !last.is_empty() {
                 let _ = tokio::time::timeout(idle, self.sender.send(Ok(last))).await;
@@ -187,6 +192,21 @@ impl Exchange {
             "this server takes pushes of at most {} bytes (git.max_push_bytes); split the push, or leave the large files out",
             self.job.endpoint.settings.max_push_bytes
         )
+    }
+
+    /// What to say where the repository cannot be written: git says that it failed, and not why.
+    async fn cannot_write(&self) -> Option<String> {
+        let probe = self.job.endpoint.repository.join("objects/cuebook-probe");
+        let probing = tokio::task::spawn_blocking(move || {
+            let written = std::fs::write(&probe, [0; 4096]);
+            let _ = std::fs::remove_file(&probe);
+            written
+        });
+        let error = probing.await.ok()?.err()?;
+        tracing::error!(%error, "the repository cannot be written; pushes are refused");
+        Some(format!(
+            "the server cannot write to its repository ({error}); nothing was changed, and its operator has to look"
+        ))
     }
 
     fn log(&self, fed: &Fed, status: &io::Result<ExitStatus>, errors: &str) {

@@ -19,6 +19,7 @@ use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
+use futures_util::StreamExt as _;
 use tokio_util::task::TaskTracker;
 
 use crate::git::pack::{Service, Step};
@@ -234,6 +235,12 @@ async fn rpc(
         }
     };
     let protocol = protocol(headers).map(str::to_owned);
+    // a client that says `Expect: 100-continue` is told to go on before it is answered, and one that sends nothing
+    // takes no place
+    let body = match begun(request.into_body(), endpoint.settings.idle).await {
+        Ok(body) => body,
+        Err(status) => return refused(status, "the request's body did not come"),
+    };
     let place = match endpoint.places(service).take().await {
         Ok(place) => place,
         Err(full) => return busy(service, full),
@@ -248,7 +255,21 @@ async fn rpc(
         gzip,
         place,
     };
-    answer(job, request.into_body(), "result")
+    answer(job, body, "result")
+}
+
+/// The same body once its first bytes are there.
+async fn begun(body: Body, idle: Duration) -> Result<Body, StatusCode> {
+    let mut pieces = body.into_data_stream();
+    match tokio::time::timeout(idle, pieces.next()).await {
+        Ok(Some(Ok(first))) => {
+            let first = futures_util::stream::iter([Ok(first)]);
+            Ok(Body::from_stream(first.chain(pieces)))
+        }
+        Ok(None) => Ok(Body::empty()),
+        Ok(Some(Err(_))) => Err(StatusCode::BAD_REQUEST),
+        Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
+    }
 }
 
 fn answer(job: exchange::Job, body: Body, kind: &str) -> Response {

@@ -57,6 +57,9 @@ pub enum Refusal {
     /// The proposal that was named is not open.
     #[error("proposal {0} is not open; leave -o proposal out to open a new one")]
     NotOpen(i64),
+    /// The topic is that of another open proposal.
+    #[error("topic `{0}` is that of proposal {1}; choose another, or leave -o topic out")]
+    TopicTaken(String, i64),
     /// The same commit is proposed already.
     #[error("proposal {0} has this commit already")]
     Same(i64),
@@ -152,20 +155,27 @@ pub fn plan(open: &[Open], options: &Options, pushed: &Pushed) -> Result<Plan, R
     if pushed.in_main {
         return Err(Refusal::Nothing);
     }
-    let changes_words = options.topic.is_some() || options.title.is_some();
     let revise = |proposal: &Open| {
+        let changes_words =
+            options.title.is_some() || (options.topic.is_some() && options.topic != proposal.topic);
         if proposal.head == pushed.head && !changes_words {
             Err(Refusal::Same(proposal.number))
         } else {
             Ok(Plan::Revise(proposal.number))
         }
     };
+    let of_topic = |topic: &String| open.iter().find(|p| p.topic.as_ref() == Some(topic));
     if let Some(number) = options.proposal {
+        if let Some(topic) = &options.topic
+            && let Some(other) = of_topic(topic).filter(|p| p.number != number)
+        {
+            return Err(Refusal::TopicTaken(topic.clone(), other.number));
+        }
         let named = open.iter().find(|p| p.number == number);
         return named.map_or(Err(Refusal::NotOpen(number)), revise);
     }
     if let Some(topic) = &options.topic {
-        let named = open.iter().find(|p| p.topic.as_ref() == Some(topic));
+        let named = of_topic(topic);
         // a push whose answer was lost is repeated: the proposal is there, its topic may not be
         let same = || {
             open.iter()
@@ -225,6 +235,22 @@ mod tests {
         check(&[], pushed("b", &[2]), Err(Refusal::Same(2)));
         check(&["title=New words"], pushed("b", &[2]), Ok(Plan::Revise(2)));
         check(&["topic=triage"], pushed("n", &[]), Ok(Plan::Revise(1)));
+        check(&["topic=triage"], pushed("a", &[]), Err(Refusal::Same(1)));
+        check(
+            &["topic=triage", "title=New words"],
+            pushed("a", &[]),
+            Ok(Plan::Revise(1)),
+        );
+        check(
+            &["topic=triage", "proposal=1"],
+            pushed("n", &[]),
+            Ok(Plan::Revise(1)),
+        );
+        check(
+            &["topic=triage", "proposal=2"],
+            pushed("n", &[]),
+            Err(Refusal::TopicTaken("triage".into(), 1)),
+        );
         check(&["topic=other"], pushed("n", &[2]), Ok(Plan::Open));
         check(&["topic=other"], pushed("b", &[]), Ok(Plan::Revise(2)));
         check(&["topic=other"], pushed("a", &[]), Ok(Plan::Open));
