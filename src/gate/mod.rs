@@ -4,6 +4,7 @@
 
 pub mod hook;
 pub mod install;
+mod leaks;
 mod lines;
 pub mod rules;
 #[cfg(unix)]
@@ -20,7 +21,7 @@ use tokio::sync::Semaphore;
 use crate::access::Actor;
 use crate::git::history::NOTHING;
 use crate::git::{GitError, MAIN, Repository};
-use crate::prompt::Problem;
+use crate::prompt::{Problem, secrets};
 use crate::proposals::{Proposals, ProposeError, head_ref};
 use crate::registry::candidate::Checked;
 use crate::registry::{OpenError, Registry};
@@ -37,8 +38,8 @@ pub const PEER: &str = "CUEBOOK_PEER";
 const KEPT: usize = 16;
 /// Checks at a time; each builds a catalog.
 const CHECKS: usize = 2;
-/// The kind of problem that keeps a branch out that is not even served.
-const SECRET: &str = "secret";
+/// Refs of one push; each is checked.
+const MAX_REFS: usize = 100;
 
 /// How the gate judges.
 #[derive(Debug, Clone, Default)]
@@ -141,6 +142,12 @@ impl Gate {
         };
         let mut lines = Vec::new();
         let (mut errors, mut refused) = (0, 0);
+        if question.updates.len() > MAX_REFS {
+            return Ok(Answer::refused(vec![format!(
+                "refused: the push moves {} refs, more than {MAX_REFS} at once; push fewer: git push origin HEAD:main",
+                question.updates.len()
+            )]));
+        }
         for update in &question.updates {
             let kind = rules::kind(&update.name, &self.settings.protected_branches);
             if let Err(why) = self.may_move(&repository, update, &kind)? {
@@ -165,11 +172,20 @@ impl Gate {
                 }
             };
             let checked = self.check(&repository, &commit)?;
+            let largest = self.registry.limits().resource_file_bytes;
+            let mut leaked = leaks::find(&repository, &commit, largest)?;
+            // what the tip still has is told once
+            leaked.retain(|leak| {
+                let same =
+                    |p: &Problem| p.code == leak.code && p.path == leak.path && p.line == leak.line;
+                !checked.problems.iter().any(same)
+            });
             let served = matches!(kind, Kind::Main | Kind::Propose(_));
             let shown: Vec<&Problem> = checked
                 .problems
                 .iter()
-                .filter(|problem| served || problem.code == SECRET)
+                .filter(|problem| served || problem.code == secrets::CODE)
+                .chain(&leaked)
                 .collect();
             errors += shown.iter().filter(|problem| problem.is_error()).count();
             lines.extend(lines::problems(&shown));

@@ -104,6 +104,28 @@ impl Repository {
         })
     }
 
+    /// Commits that no ref has yet and `tip` would bring, newest first and at most so many, each with its first parent.
+    pub fn brought(
+        &self,
+        tip: &str,
+        most: usize,
+    ) -> Result<Vec<(String, Option<String>)>, GitError> {
+        let repository = self.library()?;
+        let mut walk = repository.revwalk()?;
+        walk.set_sorting(git2::Sort::TOPOLOGICAL | git2::Sort::TIME)?;
+        walk.push(git2::Oid::from_str(tip)?)?;
+        for pattern in ["refs/heads/*", "refs/tags/*", "refs/proposals/*"] {
+            walk.hide_glob(pattern)?;
+        }
+        walk.take(most)
+            .map(|id| {
+                let commit = repository.find_commit(id?)?;
+                let parent = commit.parent_id(0).ok().map(|id| id.to_string());
+                Ok((commit.id().to_string(), parent))
+            })
+            .collect()
+    }
+
     /// How many commits `one` has that `other` does not.
     pub fn ahead(&self, one: &str, other: &str) -> Result<usize, GitError> {
         let repository = self.library()?;

@@ -7,6 +7,7 @@ mod kill;
 mod outside;
 mod proposals;
 mod robust;
+mod secrets;
 mod transport;
 
 use std::net::SocketAddr;
