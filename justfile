@@ -28,6 +28,10 @@ docs:
 bench *args:
     cargo bench {{args}}
 
+# Two minutes of hostile templates beside honest clients; fails when these feel it.
+soak:
+    cargo bench --bench soak
+
 # A minute of fuzzing for each target; needs a nightly toolchain, and installs cargo-fuzz.
 fuzz seconds="60":
     cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked

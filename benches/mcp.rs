@@ -91,6 +91,7 @@ fn calls(criterion: &mut Criterion) {
         mcp: service.clone(),
         git: None,
         upstream: None,
+        previews: Arc::default(),
         allowed: Arc::new(Allowed::default()),
         url: "http://localhost".into(),
         shutdown: CancellationToken::new(),

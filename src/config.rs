@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::mcp::clients::Inline;
 use crate::prompt::Limits;
 use crate::prompt::problem::nearest;
 use crate::upstream::{self, Mode};
+use crate::workers::Renderer;
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -51,6 +53,12 @@ pub struct Config {
     pub program: PathBuf,
     /// Limits of the format and of a render.
     pub limits: Limits,
+    /// Where templates are rendered, and what each render gets. Without an executable, workers are `program`.
+    pub rendering: crate::workers::Settings,
+    /// CPU time that the previews of one address have in a minute.
+    pub preview_cpu_ms_per_minute: u64,
+    /// Longest request for a preview.
+    pub preview_bytes: usize,
     origins: BTreeMap<&'static str, Origin>,
 }
 
@@ -211,6 +219,37 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     ("limits.output_bytes", "the rendered text of one prompt"),
     ("limits.arguments_count", "arguments that a prompt declares"),
+    (
+        "rendering.workers",
+        "worker processes for templates outside of the fast lane",
+    ),
+    (
+        "rendering.worker_renders",
+        "renders of a worker before it is replaced",
+    ),
+    ("rendering.worker_memory_bytes", "memory of a worker"),
+    (
+        "rendering.worker_cpu_ms",
+        "CPU time of one render in a worker",
+    ),
+    (
+        "rendering.worker_wall_ms",
+        "time by the clock of one render in a worker",
+    ),
+    ("rendering.queue_length", "renders that wait for a worker"),
+    (
+        "rendering.queue_wait_ms",
+        "time that a render waits for a worker",
+    ),
+    (
+        "rendering.preview_cpu_ms_per_minute",
+        "CPU time of all previews of one address in a minute",
+    ),
+    ("rendering.preview_bytes", "a request for a preview"),
+    (
+        "rendering.unsafe_rendering",
+        "whether templates may be rendered where workers cannot be shut off",
+    ),
 ];
 
 impl Default for Config {
@@ -234,6 +273,12 @@ impl Default for Config {
             upstream: UpstreamConfig::default(),
             program: std::env::current_exe().unwrap_or_else(|_| "cuebook".into()),
             limits: Limits::default(),
+            rendering: crate::workers::Settings {
+                executable: PathBuf::new(),
+                ..crate::workers::Settings::default()
+            },
+            preview_cpu_ms_per_minute: 6000,
+            preview_bytes: 2 * 1024 * 1024,
             origins: BTreeMap::new(),
         }
     }
@@ -372,10 +417,45 @@ impl Config {
             "limits.arguments_bytes" => self.limits.arguments_bytes = bytes(64 * MIB)?,
             "limits.output_bytes" => self.limits.output_bytes = bytes(64 * MIB)?,
             "limits.arguments_count" => self.limits.arguments_count = number(value, 0, 1000)?,
-            _ => return Err("is not a setting".into()),
+            _ => self.set_rendering(key, value)?,
         }
         self.origins.insert(key, origin);
         Ok(())
+    }
+
+    fn set_rendering(&mut self, key: &str, value: &str) -> Result<(), String> {
+        const MIB: u64 = 1024 * 1024;
+        let rendering = &mut self.rendering;
+        match key {
+            "rendering.workers" => rendering.workers = number(value, 1, 256)?,
+            "rendering.worker_renders" => rendering.worker_renders = number(value, 1, 1_000_000)?,
+            "rendering.worker_memory_bytes" => {
+                rendering.memory_bytes = number(value, 16 * MIB, 16 * 1024 * MIB)?;
+            }
+            "rendering.worker_cpu_ms" => rendering.cpu_ms = number(value, 10, 60_000)?,
+            "rendering.worker_wall_ms" => rendering.wall_ms = number(value, 10, 600_000)?,
+            "rendering.queue_length" => rendering.queue_length = number(value, 1, 100_000)?,
+            "rendering.queue_wait_ms" => rendering.queue_wait_ms = number(value, 1, 600_000)?,
+            "rendering.preview_cpu_ms_per_minute" => {
+                self.preview_cpu_ms_per_minute = number(value, 1, 60_000_000)?;
+            }
+            "rendering.preview_bytes" => {
+                self.preview_bytes = number(value, 1, 64 * 1024 * 1024)?;
+            }
+            "rendering.unsafe_rendering" => rendering.unsafe_rendering = flag(value)?,
+            _ => return Err("is not a setting".into()),
+        }
+        Ok(())
+    }
+
+    /// What renders prompts with these settings.
+    pub fn renderer(&self) -> Arc<Renderer> {
+        let named = Some(&self.rendering.executable).filter(|path| !path.as_os_str().is_empty());
+        Arc::new(Renderer::new(crate::workers::Settings {
+            executable: named.unwrap_or(&self.program).clone(),
+            output_bytes: self.limits.output_bytes,
+            ..self.rendering.clone()
+        }))
     }
 
     /// The value of a key as text.
@@ -423,6 +503,16 @@ impl Config {
             "limits.arguments_bytes" => self.limits.arguments_bytes.to_string(),
             "limits.output_bytes" => self.limits.output_bytes.to_string(),
             "limits.arguments_count" => self.limits.arguments_count.to_string(),
+            "rendering.workers" => self.rendering.workers.to_string(),
+            "rendering.worker_renders" => self.rendering.worker_renders.to_string(),
+            "rendering.worker_memory_bytes" => self.rendering.memory_bytes.to_string(),
+            "rendering.worker_cpu_ms" => self.rendering.cpu_ms.to_string(),
+            "rendering.worker_wall_ms" => self.rendering.wall_ms.to_string(),
+            "rendering.queue_length" => self.rendering.queue_length.to_string(),
+            "rendering.queue_wait_ms" => self.rendering.queue_wait_ms.to_string(),
+            "rendering.preview_cpu_ms_per_minute" => self.preview_cpu_ms_per_minute.to_string(),
+            "rendering.preview_bytes" => self.preview_bytes.to_string(),
+            "rendering.unsafe_rendering" => self.rendering.unsafe_rendering.to_string(),
             _ => String::new(),
         }
     }

@@ -4,6 +4,7 @@
 //! Protocol, and are published with `git push`. See `ARCHITECTURE.md` for the code map.
 
 pub mod access;
+pub mod api;
 pub mod catalog;
 pub mod cli;
 pub mod clock;
@@ -22,3 +23,4 @@ pub mod starter;
 pub mod store;
 pub mod telemetry;
 pub mod upstream;
+pub mod workers;

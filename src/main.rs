@@ -1,7 +1,7 @@
 //! The `cuebook` command: parses, starts telemetry, runs one command.
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: cuebook::workers::Allocator = cuebook::workers::Allocator;
 
 fn main() -> std::process::ExitCode {
     cuebook::cli::main()

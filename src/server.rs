@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::api::preview::Previews;
 use crate::config::Config;
 use crate::gate::Gate;
 use crate::git::{self, Repository, pack};
@@ -106,10 +107,18 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     })?;
     let address = listener.local_addr()?;
     let allowed = Arc::new(Allowed::new(config.public_url.as_deref())?);
-    let limits = config.limits.clone();
-    let notify_body_edits = config.notify_body_edits;
-    let opened =
-        tokio::task::spawn_blocking(move || open(what, limits, notify_body_edits)).await??;
+    let settings = registry::Settings {
+        limits: config.limits.clone(),
+        notify_body_edits: config.notify_body_edits,
+        remember: false,
+        renderer: config.renderer(),
+    };
+    let opened = tokio::task::spawn_blocking(move || {
+        // a server that cannot render safely does not begin to
+        settings.renderer.prove().map_err(anyhow::Error::msg)?;
+        open(what, settings)
+    })
+    .await??;
     let Opened {
         registry,
         library,
@@ -155,6 +164,10 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     let state = AppState {
         registry: registry.clone(),
         mcp,
+        previews: Arc::new(Previews::new(
+            config.preview_cpu_ms_per_minute,
+            config.preview_bytes,
+        )),
         git: endpoint,
         upstream: upstream.clone(),
         allowed,
@@ -228,16 +241,7 @@ struct Opened {
     lock: Option<File>,
 }
 
-fn open(
-    what: Serve,
-    limits: crate::prompt::Limits,
-    notify_body_edits: bool,
-) -> anyhow::Result<Opened> {
-    let settings = |remember| registry::Settings {
-        limits,
-        notify_body_edits,
-        remember,
-    };
+fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
     match what {
         Serve::Watch(root) => {
             let library = Library::find(&root)?;
@@ -248,7 +252,7 @@ fn open(
                 );
             }
             Ok(Opened {
-                registry: Registry::open(library, settings(false))?,
+                registry: Registry::open(library, settings)?,
                 library: root,
                 created: false,
                 session_key: random_key()?,
@@ -281,8 +285,12 @@ fn open(
                 );
             }
             let repository = Repository::open(&library)?;
+            let settings = registry::Settings {
+                remember: true,
+                ..settings
+            };
             Ok(Opened {
-                registry: Registry::open(Library::Bare(repository), settings(true))?,
+                registry: Registry::open(Library::Bare(repository), settings)?,
                 session_key: session_key(&path.join("session.key"))?,
                 library,
                 created,

@@ -1,21 +1,65 @@
-//! Examples are tests: each is rendered at every check of what it depends on.
+//! Examples are tests: each is rendered at every check of what it depends on. And the gate: a prompt that hits a limit
+//! with its examples, with nothing, or with much, is not published.
 
 use crate::prompt::parse::PromptFile;
 use crate::prompt::problem::{Problem, Severity};
-use crate::prompt::{BoundArguments, Content, Limits, Prompt, RenderError, Rendered, render};
+use crate::prompt::{
+    BoundArguments, Content, Lane, Limits, Prompt, RenderError, Rendered, ResolvedResources, render,
+};
 
 use super::Catalog;
 
-/// How a build runs the examples of a prompt: [`run`] in this process, or elsewhere.
+/// Bytes of arguments, all together, with which every prompt must render inside the limits.
+const MUCH_BYTES: usize = 64 * 1024;
+
+/// What much text is made of: everything that a template may split, count or escape by.
+const MUCH: &str = "one, two; \"three\" | four: <five> & six/seven = 8\n  - a line\t한글\n";
+
+/// How a build runs the examples of a prompt: [`run`] in this process, or [`run_with`] elsewhere.
 pub type RunExamples<'a> = &'a (dyn Fn(&Prompt, &PromptFile, &Catalog) -> Vec<Problem> + Sync);
+
+/// How a prompt is rendered.
+pub type Render<'a> = &'a (
+        dyn Fn(
+    &Prompt,
+    &BoundArguments,
+    &ResolvedResources,
+    &Limits,
+) -> Result<Rendered, RenderError>
+            + Sync
+    );
 
 /// Runs none, for who looks only at the text.
 pub fn none(_: &Prompt, _: &PromptFile, _: &Catalog) -> Vec<Problem> {
     Vec::new()
 }
 
-/// Renders every example of a prompt and looks for what it expects.
+/// Renders the examples in this process, which nothing bounds: for libraries whose templates are trusted.
 pub fn run(prompt: &Prompt, file: &PromptFile, catalog: &Catalog) -> Vec<Problem> {
+    with_little(&render, prompt, file, catalog)
+}
+
+/// The gate: renders every example elsewhere, then the prompt with little and with much.
+pub fn run_with(
+    render: Render<'_>,
+    prompt: &Prompt,
+    file: &PromptFile,
+    catalog: &Catalog,
+) -> Vec<Problem> {
+    let mut problems = with_little(render, prompt, file, catalog);
+    if problems.is_empty() {
+        problems.extend(with_much(render, prompt, file, catalog));
+    }
+    problems
+}
+
+/// Renders every example of a prompt and looks for what it expects, and the prompt with as little as it needs.
+fn with_little(
+    render: Render<'_>,
+    prompt: &Prompt,
+    file: &PromptFile,
+    catalog: &Catalog,
+) -> Vec<Problem> {
     let mut problems = Vec::new();
     let front = &file.front;
     for (example, places) in front.examples.iter().zip(&front.example_places) {
@@ -30,7 +74,7 @@ pub fn run(prompt: &Prompt, file: &PromptFile, catalog: &Catalog) -> Vec<Problem
             .arguments
             .iter()
             .map(|(n, v)| (n.as_str(), v.as_str()));
-        let rendered = match outcome(prompt, given, catalog) {
+        let rendered = match outcome(render, prompt, given, catalog) {
             Ok(rendered) => rendered,
             Err(message) => {
                 let message = format!("example `{}` fails: {message}", example.name);
@@ -54,39 +98,120 @@ pub fn run(prompt: &Prompt, file: &PromptFile, catalog: &Catalog) -> Vec<Problem
             }
         }
     }
-    problems.extend(unaided(prompt, file, catalog));
+    problems.extend(unaided(render, prompt, file, catalog));
     problems
+}
+
+/// Renders a prompt with much text in its arguments: only a limit refuses, for such values may well make no sense to it.
+fn with_much(
+    render: Render<'_>,
+    prompt: &Prompt,
+    file: &PromptFile,
+    catalog: &Catalog,
+) -> Option<Problem> {
+    if prompt.arguments.is_empty() {
+        return None;
+    }
+    let limits = &catalog.limits;
+    let bytes = MUCH_BYTES.min(limits.arguments_bytes);
+    let share = bytes / prompt.arguments.len();
+    let reads_resources = prompt.reads_resources();
+    if !reads_resources
+        && prompt.lane.admits(bytes)
+        && prompt
+            .lane
+            .output_bound(share as u64)
+            .is_some_and(|most| most <= limits.output_bytes as u64)
+    {
+        return None;
+    }
+    let mut text = MUCH.repeat(share / MUCH.len() + 1);
+    let mut end = share;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    let given = prompt.arguments.iter().map(|a| (&*a.name, text.as_str()));
+    let bound = BoundArguments::bind(&prompt.arguments, given, limits).ok()?;
+    // no resource has such a name; what is there for the examples stands for it
+    let mut resources = if reads_resources {
+        catalog
+            .resolve(prompt, &example_arguments(prompt, limits)?)
+            .ok()?
+    } else {
+        ResolvedResources::default()
+    };
+    "example".clone_into(&mut resources.nonce);
+    let error = render(prompt, &bound, &resources, limits)
+        .err()
+        .filter(RenderError::is_limit)?;
+    let place = match &prompt.lane {
+        Lane::Worker(reason) if *reason.path == *file.source.path => file
+            .source
+            .offset(reason.line as usize, reason.column as usize),
+        _ => file.body.start,
+    };
+    Some(file.source.problem(
+        Severity::Error,
+        "render-limit",
+        place..place,
+        format!("the prompt cannot be rendered with {bytes} bytes of arguments in all: {error}"),
+        Some("loop over less, use an argument less often, or have who runs the server raise the limit".into()),
+    ))
+}
+
+/// The arguments of a prompt's first example, or as few as there must be.
+fn example_arguments(prompt: &Prompt, limits: &Limits) -> Option<BoundArguments> {
+    match prompt.examples.first() {
+        Some(example) => {
+            let given = example
+                .arguments
+                .iter()
+                .map(|(n, v)| (n.as_str(), v.as_str()));
+            BoundArguments::bind(&prompt.arguments, given, limits).ok()
+        }
+        None => BoundArguments::bind(&prompt.arguments, stand_ins(prompt), limits).ok(),
+    }
+}
+
+/// A value for each argument that must have one.
+fn stand_ins(prompt: &Prompt) -> impl Iterator<Item = (&str, &str)> {
+    prompt
+        .arguments
+        .iter()
+        .filter(|a| a.required && a.default.is_none())
+        .map(|argument| {
+            let listed = argument.values.list.first().map(String::as_str);
+            (&*argument.name, listed.unwrap_or("example"))
+        })
 }
 
 /// Renders a prompt as somebody calls it who gives no more than they must: what fails then would fail at serve.
 /// With examples, required arguments have been tried; without, a stand-in is given for them.
-fn unaided(prompt: &Prompt, file: &PromptFile, catalog: &Catalog) -> Option<Problem> {
-    let required: Vec<_> = prompt
-        .arguments
-        .iter()
-        .filter(|a| a.required && a.default.is_none())
-        .collect();
-    if !required.is_empty() && !prompt.examples.is_empty() {
+fn unaided(
+    render: Render<'_>,
+    prompt: &Prompt,
+    file: &PromptFile,
+    catalog: &Catalog,
+) -> Option<Problem> {
+    let is_required = stand_ins(prompt).next().is_some();
+    if is_required && !prompt.examples.is_empty() {
         return None;
     }
-    let given = required.iter().map(|argument| {
-        let listed = argument.values.list.first().map(String::as_str);
-        (&*argument.name, listed.unwrap_or("example"))
-    });
-    let bound = BoundArguments::bind(&prompt.arguments, given, &catalog.limits).ok()?;
+    let bound = BoundArguments::bind(&prompt.arguments, stand_ins(prompt), &catalog.limits).ok()?;
     // a resource that such values do not find is no fault of the template
     let mut resources = catalog.resolve(prompt, &bound).ok()?;
     "example".clone_into(&mut resources.nonce);
     let error = render(prompt, &bound, &resources, &catalog.limits).err()?;
-    let (when, hint) = if required.is_empty() {
-        (
-            "when no argument is given",
-            "give the argument a default, or ask for it first: {% if name %}",
-        )
-    } else {
+    let (when, hint) = if is_required {
         (
             "with stand-ins for its required arguments",
             "add an example with values that work",
+        )
+    } else {
+        (
+            "when no argument is given",
+            "give the argument a default, or ask for it first: {% if name %}",
         )
     };
     Some(file.source.problem(
@@ -99,6 +224,7 @@ fn unaided(prompt: &Prompt, file: &PromptFile, catalog: &Catalog) -> Option<Prob
 }
 
 fn outcome<'a>(
+    render: Render<'_>,
     prompt: &Prompt,
     given: impl Iterator<Item = (&'a str, &'a str)>,
     catalog: &Catalog,

@@ -12,7 +12,7 @@ mod names;
 mod parallel;
 mod parts;
 mod place;
-mod prompts;
+pub mod prompts;
 mod resources;
 pub mod text;
 pub mod tree;
@@ -406,7 +406,7 @@ impl Catalog {
     ) -> Result<ResolvedResources, ResolveError> {
         let mut out = ResolvedResources::default();
         for (i, binding) in prompt.bindings.iter().enumerate() {
-            let uri = render_uri(prompt, i, bound, &self.limits)?;
+            let uri = render_uri(prompt, i, bound)?;
             let found = match self.resource(&uri) {
                 Lookup::Found(resource) if !uri.is_empty() => Some(resource),
                 _ if !binding.required => None,

@@ -1,5 +1,6 @@
 //! Prompts in their library: the checks of one prompt that need the rest.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::prompt::closure::{self, Partials};
@@ -34,6 +35,43 @@ pub(super) fn check_prompt(
         (!found.iter().any(Problem::is_error)).then(|| Arc::new(prompt))
     });
     (prompt, found)
+}
+
+/// A text that is not saved, checked with the rest of a library.
+#[derive(Debug)]
+pub struct Draft {
+    /// What was found in it.
+    pub problems: Vec<Problem>,
+    /// The prompt; none when an error keeps it from being rendered.
+    pub prompt: Option<Prompt>,
+}
+
+impl Catalog {
+    /// Checks a prompt's text, and partials by path, as if they were saved in this library. Examples are not run.
+    pub fn draft(&self, path: &str, text: &str, partials: &BTreeMap<String, String>) -> Draft {
+        let mut problems = Vec::new();
+        let mut all = self.parts.partials.clone();
+        for (path, text) in partials {
+            let read = parse::partial(
+                &path.as_str().into(),
+                text.as_bytes(),
+                &self.limits,
+                &mut problems,
+            );
+            if let Some(partial) = read {
+                closure::compile_partial(&partial, &mut problems);
+                all.insert_mut(partial.name.clone(), Arc::new(partial));
+            }
+        }
+        let file = parse::prompt_file(&path.into(), text.as_bytes(), &self.limits, &mut problems);
+        let prompt = file.and_then(|file| {
+            let prompt = closure::link(&file, &all, &self.limits, &mut problems)?;
+            in_library(self, &file, &mut problems);
+            prompt.release();
+            (!problems.iter().any(Problem::is_error)).then_some(prompt)
+        });
+        Draft { problems, prompt }
+    }
 }
 
 /// The literal scheme of a binding's URI; `None` when an argument gives it.

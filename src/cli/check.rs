@@ -4,15 +4,19 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use serde_json::json;
 
-use crate::catalog::build::{Built, build_and_run};
+use crate::catalog::build::Built;
 use crate::catalog::{Revision, Tree as _};
-use crate::prompt::Problem;
 use crate::prompt::problem::Severity;
+use crate::prompt::{Lane, Problem, Prompt};
 use crate::registry::source::{CommitTree, Library, WorkTree};
-use crate::registry::{Registry, Settings};
+use crate::registry::{self, Registry, Settings};
+
+use crate::workers::Renderer;
 
 use super::report::{self, Format};
 use super::serve::short;
@@ -40,6 +44,9 @@ pub(super) struct Args {
     /// How problems are printed
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Show where each prompt is rendered, and what keeps it out of the fast lane
+    #[arg(long)]
+    lanes: bool,
     /// Put right what has one obvious fix, in the files
     #[arg(long, conflicts_with = "revision")]
     fix: bool,
@@ -49,6 +56,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let library = Library::find(&args.dir)?;
     let config = super::library_config(&args.dir)?;
     let limits = &config.limits;
+    let renderer = config.renderer();
     let mut fixed = None;
     if args.fix {
         let Library::WorkTree { root, .. } = &library else {
@@ -72,7 +80,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         (None, Library::WorkTree { root, .. }) => {
             let tree =
                 WorkTree::open(root).with_context(|| format!("cannot read {}", root.display()))?;
-            let built = build_and_run(&tree, Revision::WorkTree, limits, None)?;
+            let built = registry::check(&tree, Revision::WorkTree, limits, None, &renderer)?;
             (built, folders_of(root)?, None)
         }
         (revision, library) => {
@@ -91,14 +99,15 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
                 .iter()
                 .filter_map(|entry| Some(entry.path.split_once('/')?.0.to_owned()))
                 .collect();
-            let built = build_and_run(
+            let built = registry::check(
                 &tree,
                 Revision::Commit(commit.as_str().into()),
                 limits,
                 None,
+                &renderer,
             )?;
             let served = if revision.is_none() {
-                served_instead(library, &built, limits)?
+                served_instead(library, &built, limits, &renderer)?
             } else {
                 None
             };
@@ -118,6 +127,9 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         if built.problems.is_empty() {
             writeln!(out, "{}", summary(&built))?;
         }
+    }
+    if args.lanes {
+        lanes(&built, args.format, out)?;
     }
     Ok(ExitCode::from(u8::from(
         built.problems.iter().any(Problem::is_error),
@@ -182,12 +194,55 @@ fn folder_names(names: &BTreeSet<String>) -> Vec<Problem> {
 fn summary(built: &Built) -> String {
     let catalog = &built.catalog;
     let examples: usize = catalog.list(None).iter().map(|p| p.examples.len()).sum();
-    format!(
+    let mut line = format!(
         "{}, {}, {}",
         report::number(catalog.list(None).len(), "prompt"),
         report::number(catalog.resources().len(), "resource"),
         report::number(examples, "example")
-    )
+    );
+    let is_slow = |prompt: &&Arc<Prompt>| matches!(prompt.lane, Lane::Worker(_));
+    let slow = catalog.list(None).iter().filter(is_slow).count();
+    if slow > 0 {
+        let prompts = report::number(slow, "prompt");
+        let are = if slow == 1 { "is" } else { "are" };
+        line.push_str(&format!(
+            "; {prompts} {are} rendered in worker processes (--lanes says why)"
+        ));
+    }
+    line
+}
+
+/// The lane of each prompt: a line, or one JSON document for all.
+fn lanes(built: &Built, format: Format, out: &mut impl Write) -> std::io::Result<()> {
+    let prompts = built.catalog.list(None);
+    if format == Format::Json {
+        let lanes: Vec<_> = prompts
+            .iter()
+            .map(|prompt| {
+                let lane = prompt.lane.as_str();
+                match &prompt.lane {
+                    Lane::Fast(_) => json!({ "prompt": prompt.name.as_str(), "lane": lane }),
+                    Lane::Worker(reason) => json!({
+                        "prompt": prompt.name.as_str(), "lane": lane, "reason": reason.why,
+                        "path": &*reason.path, "line": reason.line, "column": reason.column,
+                    }),
+                }
+            })
+            .collect();
+        return writeln!(out, "{}", json!({ "lanes": lanes }));
+    }
+    for prompt in prompts {
+        match &prompt.lane {
+            Lane::Fast(_) => writeln!(out, "{}: fast", prompt.name)?,
+            Lane::Worker(reason) => writeln!(
+                out,
+                "{}: worker, because of {}",
+                prompt.name,
+                report::visible(&reason.to_string())
+            )?,
+        }
+    }
+    Ok(())
 }
 
 /// What a server would serve in the place of a bad main.
@@ -195,12 +250,14 @@ fn served_instead(
     library: &Library,
     built: &Built,
     limits: &crate::prompt::Limits,
+    renderer: &Arc<Renderer>,
 ) -> anyhow::Result<Option<String>> {
     if built.is_clean() {
         return Ok(None);
     }
     let settings = Settings {
         limits: limits.clone(),
+        renderer: renderer.clone(),
         ..Settings::default()
     };
     let registry = Registry::open(library.clone(), settings)?;

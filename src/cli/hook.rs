@@ -234,8 +234,12 @@ fn alone(data_dir: &Path, question: &Question) -> Answer {
     }
     let answer = (|| -> anyhow::Result<Answer> {
         let config = super::load_config(data_dir, None, &[])?;
-        let gate =
-            gate::without_server(data_dir, config.limits.clone(), config.gate(String::new()))?;
+        let library = crate::registry::Settings {
+            limits: config.limits.clone(),
+            renderer: config.renderer(),
+            ..crate::registry::Settings::default()
+        };
+        let gate = gate::without_server(data_dir, library, config.gate(String::new()))?;
         let runtime = super::runtime()?;
         Ok(runtime.block_on(std::sync::Arc::new(gate).answer(question.clone())))
     })();

@@ -11,6 +11,7 @@ mod render;
 pub mod report;
 mod serve;
 mod stdio;
+mod worker;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
@@ -72,6 +73,9 @@ enum Command {
     /// Show the server's settings and where each comes from
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Render templates for another process of this program, shut off from everything
+    #[command(hide = true)]
+    RenderWorker(worker::Args),
 }
 
 #[derive(Debug, Subcommand)]
@@ -139,9 +143,12 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     match cli.command {
         Command::Serve(args) => {
-            let config =
-                args.config
-                    .load(&args.data_dir(), args.listen.as_deref(), cli.log.as_deref())?;
+            let config = args.config.load(
+                &args.data_dir(),
+                args.listen.as_deref(),
+                cli.log.as_deref(),
+                args.unsafe_rendering,
+            )?;
             telemetry::start(&config.log, cli.log_format)
                 .map_err(|error| ConfigError(vec![error]))?;
             serve::run(&args, &config, &mut out)
@@ -173,10 +180,11 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Config(ConfigCommand::Show(args)) => {
-            let config = args.load(&args.data_dir(), None, cli.log.as_deref())?;
+            let config = args.load(&args.data_dir(), None, cli.log.as_deref(), false)?;
             out.write_all(config.show().as_bytes())?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::RenderWorker(args) => worker::run(&args),
     }
 }
 
@@ -240,7 +248,7 @@ fn library_config(library: &std::path::Path) -> Result<Config, ConfigError> {
     {
         return load_config(data_dir, None, &[]);
     }
-    Config::load(None, &text_variable, &[])
+    read_config(None, &[])
 }
 
 /// Loads the configuration of a data directory.
@@ -253,5 +261,24 @@ fn load_config(
     let file = file
         .map(std::path::Path::to_path_buf)
         .or_else(|| own.is_file().then_some(own));
-    Config::load(file.as_deref(), &text_variable, flags)
+    read_config(file.as_deref(), flags)
+}
+
+/// Reads the configuration; workers are this program again.
+fn read_config(
+    file: Option<&std::path::Path>,
+    flags: &[(&'static str, String)],
+) -> Result<Config, ConfigError> {
+    let mut config = Config::load(file, &text_variable, flags)?;
+    config.rendering.executable = this_program();
+    Ok(config)
+}
+
+/// This program's file: on Linux the one that runs, even when another has been put in its place since.
+fn this_program() -> PathBuf {
+    let running = PathBuf::from("/proc/self/exe");
+    if cfg!(target_os = "linux") && running.exists() {
+        return running;
+    }
+    std::env::current_exe().unwrap_or_else(|_| PathBuf::from("cuebook"))
 }

@@ -8,14 +8,12 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use serde_json::json;
 
-use crate::catalog::build::build_and_run;
 use crate::catalog::{Catalog, Revision};
 use crate::git::GitError;
-use crate::prompt::{
-    At, BindError, BoundArguments, Content, Limits, Message, Prompt, Selector, render,
-};
+use crate::prompt::{At, BindError, BoundArguments, Content, Limits, Message, Prompt, Selector};
 use crate::registry::source::{CommitTree, Library, WorkTree};
-use crate::registry::{AtError, Registry, Settings};
+use crate::registry::{self, AtError, Registry, Settings};
+use crate::workers::Renderer;
 
 /// Arguments of `cuebook render`.
 #[derive(Debug, clap::Args)]
@@ -61,10 +59,11 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         }
     };
     let limits = &config.limits;
+    let renderer = config.renderer();
     let catalog = match (&commit, &library) {
         (None, Library::WorkTree { root, .. }) => {
             let tree = WorkTree::open(root)?;
-            Arc::new(build_and_run(&tree, Revision::WorkTree, limits, None)?.catalog)
+            Arc::new(registry::check(&tree, Revision::WorkTree, limits, None, &renderer)?.catalog)
         }
         (None, Library::Bare(repository)) => {
             repository
@@ -73,12 +72,13 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
             // what clients get, which is an older commit where the tip has problems
             let settings = Settings {
                 limits: limits.clone(),
+                renderer: renderer.clone(),
                 ..Settings::default()
             };
             let registry = Registry::open(library.clone(), settings)?;
             registry.snapshot().catalog.clone()
         }
-        (Some(id), library) => at_commit(library, id, limits)?,
+        (Some(id), library) => at_commit(library, id, limits, &renderer)?,
     };
     let name = selector.name.as_str();
     let Some(prompt) = catalog.prompt(name) else {
@@ -117,7 +117,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     }
     let mut resources = catalog.resolve(prompt, &bound)?;
     resources.nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
-    let rendered = render(prompt, &bound, &resources, &config.limits)?;
+    let rendered = renderer.render_for_build(prompt, &bound, &resources, &config.limits)?;
     match args.format {
         Format::Text => text(&rendered.messages, out)?,
         Format::Json => {
@@ -125,6 +125,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
                 "prompt": name,
                 "commit": catalog.revision().commit(),
                 "sha256": &*prompt.sha256,
+                "lane": prompt.lane.as_str(),
                 "messages": rendered.messages.iter().map(message_json).collect::<Vec<_>>(),
             });
             writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
@@ -135,7 +136,12 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
 
 /// The catalog of a commit that clients may ask for too: one of main, or of what a clone has checked out, that passes
 /// the check.
-fn at_commit(library: &Library, id: &str, limits: &Limits) -> anyhow::Result<Arc<Catalog>> {
+fn at_commit(
+    library: &Library,
+    id: &str,
+    limits: &Limits,
+    renderer: &Renderer,
+) -> anyhow::Result<Arc<Catalog>> {
     let repository = library
         .repository()
         .context("this folder has no git repository, so it has no revisions")?;
@@ -154,7 +160,7 @@ fn at_commit(library: &Library, id: &str, limits: &Limits) -> anyhow::Result<Arc
     let commit = found?;
     let tree = CommitTree::open(repository, &commit)?;
     let revision = Revision::Commit(commit.as_str().into());
-    let built = build_and_run(&tree, revision, limits, None)?;
+    let built = registry::check(&tree, revision, limits, None, renderer)?;
     if let Some(first) = built.problems.iter().find(|p| p.is_error()) {
         let first = first.one_line();
         return Err(AtError::Unclean { commit, first }.into());

@@ -25,6 +25,9 @@ pub(super) struct Args {
     /// Begin a new library without the starter prompts
     #[arg(long)]
     empty: bool,
+    /// Serve even where templates cannot be rendered in processes that are shut off from this machine
+    #[arg(long)]
+    pub(super) unsafe_rendering: bool,
     /// Language of the starter prompts [default: that of the locale]
     #[arg(long, value_enum)]
     language: Option<Language>,
@@ -51,8 +54,12 @@ impl ConfigArgs {
         data_dir: &std::path::Path,
         listen: Option<&str>,
         log: Option<&str>,
+        unsafe_rendering: bool,
     ) -> Result<Config, ConfigError> {
         let mut flags = Vec::new();
+        if unsafe_rendering {
+            flags.push(("rendering.unsafe_rendering", "true".to_owned()));
+        }
         flags.extend(listen.map(|value| ("listen", value.to_owned())));
         flags.extend(log.map(|value| ("log", value.to_owned())));
         super::load_config(data_dir, self.config.as_deref(), &flags)

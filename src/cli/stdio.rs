@@ -47,6 +47,7 @@ async fn local(root: PathBuf) -> anyhow::Result<()> {
             limits: config.limits.clone(),
             notify_body_edits: config.notify_body_edits,
             remember: false,
+            renderer: config.renderer(),
         };
         Ok((config, Registry::open(Library::find(&root)?, settings)?))
     })

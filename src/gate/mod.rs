@@ -429,16 +429,13 @@ fn unjudged(why: &str) -> Answer {
 /// The gate of a data directory that no server serves now: it checks alone, and takes no proposals.
 pub fn without_server(
     data_dir: &Path,
-    limits: crate::prompt::Limits,
+    library: crate::registry::Settings,
     settings: Settings,
 ) -> Result<Gate, OpenError> {
     let repository = Repository::open(&data_dir.join("library.git"))?;
     let registry = Registry::open(
         crate::registry::source::Library::Bare(repository.clone()),
-        crate::registry::Settings {
-            limits,
-            ..crate::registry::Settings::default()
-        },
+        library,
     )?;
     let none = Err("no server is running on this data directory".to_owned());
     Ok(Gate::new(

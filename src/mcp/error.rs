@@ -243,6 +243,15 @@ impl From<RenderError> for Failure {
             RenderError::OutputLimit { .. } => {
                 Self::Client(RpcError::invalid_params(error.to_string()))
             }
+            // which limit and both numbers: whoever called can give less, or have the template mended
+            RenderError::Stopped(ref stopped) => {
+                tracing::warn!(%stopped, "a render was stopped");
+                Self::Client(RpcError::new(
+                    code::INTERNAL,
+                    200,
+                    format!("the prompt could not be rendered: {error}"),
+                ))
+            }
             // A fault of the library, not of the server: whoever called needs the place to have it
             // mended. The engine's message may quote a value, and values are never logged.
             RenderError::Template {

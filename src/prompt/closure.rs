@@ -1,5 +1,6 @@
 //! A prompt with everything it includes: linked, compiled, its variables checked through the includes.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use tera::Tera;
 use super::argument::{Argument, Example, ResourceBinding};
 use super::engine::{self, Compiled, EngineError};
 use super::includes::{Walk, fan_out};
+use super::lane::{self, Lane};
 use super::limits::Limits;
 use super::lint;
 use super::name::PromptName;
@@ -18,6 +20,12 @@ use super::problem::{Problem, Severity, nearest};
 use super::scan::{self, Construct};
 use super::source::Source;
 use super::variables;
+
+/// Unknown filters, tests and functions of one closure that the engine itself is asked about.
+const MAX_UNKNOWN: usize = 20;
+
+/// Constructs of a URI's template, with the texts between them.
+const MAX_URI_STEPS: u64 = 64;
 
 /// Partials by the name `include` uses.
 pub type Partials = rpds::RedBlackTreeMapSync<Arc<str>, Arc<Partial>>;
@@ -49,6 +57,8 @@ pub struct Prompt {
     pub list_hash: Arc<str>,
     /// SHA-256 over everything of the file that decides how it renders, and every partial it includes, hex.
     pub closure_hash: Arc<str>,
+    /// Where it is rendered, and why.
+    pub lane: Lane,
     /// Partials it includes, directly or through others, by path.
     pub partials: Vec<Arc<Partial>>,
     pub(super) parts: Vec<Part>,
@@ -77,6 +87,27 @@ impl Prompt {
     pub(super) fn engine(&self) -> Option<Arc<Tera>> {
         self.compiled
             .get(|| templates(&self.text, &self.parts, &self.bindings, &self.partials))
+    }
+
+    /// Name and source of every template of the closure but the URIs'.
+    pub(super) fn sources(&self) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+        let parts = self.parts.iter().enumerate().filter_map(|(i, part)| {
+            let Part::Text { span, .. } = part else {
+                return None;
+            };
+            let source = &self.text[span.clone()];
+            (!self.literal[i]).then(|| (part_template(i).into(), source.into()))
+        });
+        let partials = self
+            .partials
+            .iter()
+            .map(|p| ((&*p.name).into(), p.source.text.as_str().into()));
+        parts.chain(partials)
+    }
+
+    /// Whether its templates read the text of a resource.
+    pub fn reads_resources(&self) -> bool {
+        self.uses_resources
     }
 
     /// The arguments a binding's URI reads that have no value.
@@ -211,7 +242,7 @@ pub fn link(
     walk.includes(source, &file.constructs, &mut vec![file.name.to_string()]);
     let closure = walk.order;
     if problems.iter().filter(|p| p.is_error()).count() == before {
-        fan_out(file, partials, problems);
+        fan_out(file, partials, limits, problems);
     }
     if !file.sound
         || closure.iter().any(|p| !p.sound)
@@ -227,6 +258,11 @@ pub fn link(
         .iter()
         .map(|(_, uri)| uri.clone())
         .collect();
+    let sources = closure.iter().map(|p| (&p.source, p.constructs.as_slice()));
+    let sources = std::iter::once((source, file.constructs.as_slice())).chain(sources);
+    if unknown_names(sources, problems) {
+        return None;
+    }
     let compiled = engine::compile(templates(
         &source.text,
         &file.parts,
@@ -246,6 +282,7 @@ pub fn link(
     if !front.unreadable {
         variables::check(file, &closure, problems);
         declarations(file, problems);
+        uris(file, problems);
     }
     lint::file(file, problems);
     if problems.iter().filter(|p| p.is_error()).count() > before {
@@ -254,9 +291,46 @@ pub fn link(
     Some(prompt(file, closure, tera))
 }
 
+/// Names nothing is known of, in more places than the engine should report: it quotes a whole line for each.
+fn unknown_names<'a>(
+    sources: impl Iterator<Item = (&'a Source, &'a [Construct])>,
+    problems: &mut Vec<Problem>,
+) -> bool {
+    let mut found = Vec::new();
+    for (source, constructs) in sources {
+        for construct in constructs {
+            for (kind, token) in scan::named(&source.text, construct) {
+                let name = &source.text[token.span.clone()];
+                if !engine::has(kind, name) {
+                    found.push((source, kind, token.span.start, name));
+                }
+            }
+            if found.len() > MAX_UNKNOWN {
+                problems.extend(found.iter().map(|(source, kind, at, name)| {
+                    let kind = match kind {
+                        scan::Named::Filter => "filter",
+                        scan::Named::Test => "test",
+                        scan::Named::Function => "function",
+                    };
+                    let shown: String = name.chars().take(80).collect();
+                    syntax_problem(source, *at, &format!("Unknown {kind} `{shown}`"))
+                }));
+                return true;
+            }
+        }
+    }
+    false
+}
+
 /// Checks a partial that no prompt may include yet: its own syntax.
 pub fn compile_partial(partial: &Partial, problems: &mut Vec<Problem>) {
     if !partial.sound {
+        return;
+    }
+    if unknown_names(
+        std::iter::once((&partial.source, partial.constructs.as_slice())),
+        problems,
+    ) {
         return;
     }
     // what it includes is checked where it is used; here every name stands for an empty text
@@ -416,6 +490,27 @@ fn declarations(file: &PromptFile, problems: &mut Vec<Problem>) {
     }
 }
 
+/// A URI is rendered where it is looked up, so that its template must be one that costs next to nothing.
+fn uris(file: &PromptFile, problems: &mut Vec<Problem>) {
+    for (binding, (_, at)) in file.front.bindings.iter().zip(&file.front.binding_places) {
+        let why = match lane::standing_alone(&binding.uri) {
+            Ok(cost) if cost.steps <= MAX_URI_STEPS => continue,
+            Ok(cost) => format!(
+                "it has {} steps; at most {MAX_URI_STEPS} are allowed",
+                cost.steps
+            ),
+            Err(why) => why,
+        };
+        problems.push(file.source.problem(
+            Severity::Error,
+            "resource-uri",
+            at.clone(),
+            format!("the URI of `{}` is no simple template: {why}", binding.name),
+            Some("put arguments into it, like \"runbook://{{ service }}\"".into()),
+        ));
+    }
+}
+
 /// The variables a URI template reads; `None` when it is no template.
 fn uri_variables(uri: &str) -> Option<Vec<Arc<str>>> {
     if !uri.contains('{') {
@@ -483,6 +578,7 @@ fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>, tera: Tera) -> Prompt 
             .map(|b| uri_variables(&b.uri))
             .collect(),
         compiled: Compiled::new(tera),
+        lane: lane::classify(file, &partials),
         partials,
     }
 }

@@ -7,6 +7,8 @@ use std::sync::{Arc, LazyLock};
 use arc_swap::ArcSwapOption;
 use tera::{ErrorKind, Kwargs, State, Tera, Value};
 
+use super::scan::Named;
+
 /// The name of the context entry that holds the nonce of `untrusted`; refused in templates.
 pub(super) const NONCE: &str = "__nonce";
 
@@ -124,9 +126,37 @@ pub(super) fn filter_names() -> impl Iterator<Item = &'static str> {
     .into_iter()
 }
 
+/// Whether the engine has what a word names.
+pub(super) fn has(kind: Named, name: &str) -> bool {
+    const TESTS: &[&str] = &[
+        "string",
+        "number",
+        "map",
+        "bool",
+        "array",
+        "integer",
+        "float",
+        "none",
+        "iterable",
+        "defined",
+        "undefined",
+        "odd",
+        "even",
+        "divisible_by",
+        "starting_with",
+        "ending_with",
+        "containing",
+    ];
+    match kind {
+        Named::Filter => filter_names().any(|filter| filter == name),
+        Named::Test => TESTS.contains(&name),
+        Named::Function => matches!(name, "range" | "throw"),
+    }
+}
+
 /// A place an engine error names: template, line and column from 1, message.
-#[derive(Debug)]
-pub(super) struct EngineError {
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct EngineError {
     pub(super) template: String,
     pub(super) line: usize,
     pub(super) column: usize,
@@ -270,13 +300,15 @@ fn disarm(text: &str) -> String {
 pub(super) struct Bounded {
     pub(super) bytes: Vec<u8>,
     pub(super) limit: usize,
-    pub(super) exceeded: bool,
+    /// The size that was refused.
+    pub(super) exceeded: Option<usize>,
 }
 
 impl io::Write for Bounded {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + data.len() > self.limit {
-            self.exceeded = true;
+        let size = self.bytes.len() + data.len();
+        if size > self.limit {
+            self.exceeded = Some(size);
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         self.bytes.extend_from_slice(data);

@@ -15,6 +15,10 @@ use super::source::Source;
 /// the next one twice are a thousand million.
 const MAX_INCLUDED: u64 = 1024;
 
+/// Bytes that the includes of one prompt put together, for each byte that a closure may have: the check goes through
+/// every one of them.
+const MAX_INCLUDED_TIMES: u64 = 2;
+
 /// Partials inside partials, whatever `closure_files` says: the engine recurses on each.
 const MAX_INCLUDE_DEPTH: usize = 40;
 
@@ -130,18 +134,26 @@ impl Walk<'_> {
 }
 
 /// Refuses includes that multiply; there is no circle when this is called.
-pub(super) fn fan_out(file: &PromptFile, partials: &Partials, problems: &mut Vec<Problem>) {
+pub(super) fn fan_out(
+    file: &PromptFile,
+    partials: &Partials,
+    limits: &Limits,
+    problems: &mut Vec<Problem>,
+) {
     let mut known = BTreeMap::new();
-    let mut total = 0u64;
-    let mut heaviest: Option<(u64, &str, Range<usize>)> = None;
+    let mut total = Included::default();
+    let mut heaviest: Option<(Included, &str, Range<usize>)> = None;
     for (name, token) in scan::includes(&file.source.text, &file.constructs) {
         let count = included(name, partials, &mut known);
-        total = total.saturating_add(count);
+        total.add(count);
         if heaviest.as_ref().is_none_or(|(most, ..)| count > *most) {
             heaviest = Some((count, name, token.span.clone()));
         }
     }
-    let Some((_, name, span)) = heaviest.filter(|_| total > MAX_INCLUDED) else {
+    let most_bytes = (limits.closure_bytes as u64).saturating_mul(MAX_INCLUDED_TIMES);
+    let Some((_, name, span)) =
+        heaviest.filter(|_| total.texts > MAX_INCLUDED || total.bytes > most_bytes)
+    else {
         return;
     };
     let mut chain = format!("{} → {name}", file.name);
@@ -153,26 +165,56 @@ pub(super) fn fan_out(file: &PromptFile, partials: &Partials, problems: &mut Vec
         chain.push_str(&format!(" → {next}"));
         at = next;
     }
+    let message = if total.texts > MAX_INCLUDED {
+        format!(
+            "the includes multiply: {} texts are put together, at most {MAX_INCLUDED} may be: {chain}",
+            total.texts
+        )
+    } else {
+        format!(
+            "the includes multiply: {} bytes are put together, at most {most_bytes} may be (twice closure_bytes): {chain}",
+            total.bytes
+        )
+    };
     problems.push(file.source.problem(
         Severity::Error,
         "include-fan-out",
         span,
-        format!("the includes multiply: {total} texts are put together, at most {MAX_INCLUDED} may be: {chain}"),
+        message,
         Some("include each partial once, where it is needed".into()),
     ));
 }
 
-/// How many texts an include puts in, itself counted.
-fn included<'p>(name: &'p str, partials: &'p Partials, known: &mut BTreeMap<&'p str, u64>) -> u64 {
+/// What an include puts in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Included {
+    texts: u64,
+    bytes: u64,
+}
+
+impl Included {
+    fn add(&mut self, other: Self) {
+        self.texts = self.texts.saturating_add(other.texts);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+/// What an include puts in, itself counted.
+fn included<'p>(
+    name: &'p str,
+    partials: &'p Partials,
+    known: &mut BTreeMap<&'p str, Included>,
+) -> Included {
     if let Some(count) = known.get(name) {
         return *count;
     }
-    let inner = partials.get(name).map_or(0, |partial| {
-        scan::includes(&partial.source.text, &partial.constructs).fold(0u64, |sum, (name, _)| {
-            sum.saturating_add(included(name, partials, known))
-        })
-    });
-    let count = inner.saturating_add(1);
+    let mut count = Included { texts: 1, bytes: 0 };
+    if let Some(partial) = partials.get(name) {
+        count.bytes = partial.source.text.len() as u64;
+        for (name, _) in scan::includes(&partial.source.text, &partial.constructs) {
+            count.add(included(name, partials, known));
+        }
+    }
     known.insert(name, count);
     count
 }

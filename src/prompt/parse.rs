@@ -273,9 +273,15 @@ fn structure(
     let mut open: Vec<&Construct> = Vec::new();
     let mut marks = marks.iter().peekable();
     let mut elif = 0usize;
-    let most = problems.len() + MAX_FINDINGS;
+    let mut tight = 0usize;
+    let mut seen = problems.len();
+    let mut errors = 0;
     for construct in constructs {
-        if problems.len() >= most {
+        // Only errors may end this: what is looked for here keeps the engine from what it does not survive, and a file
+        // with an error is never given to it.
+        errors += count_errors(&problems[seen..]);
+        seen = problems.len();
+        if errors >= MAX_FINDINGS {
             return;
         }
         while let Some(mark) = marks.next_if(|m| m.line.start < construct.span.start) {
@@ -305,8 +311,10 @@ fn structure(
             continue;
         }
         if construct.kind == Kind::Comment
+            && tight < MAX_FINDINGS
             && !text[construct.span.start + 2..].starts_with([' ', '-', '\n', '\t', '#'])
         {
+            tight += 1;
             problems.push(source.problem(
                 Severity::Warning,
                 "tight-comment",

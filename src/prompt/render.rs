@@ -1,15 +1,15 @@
 //! The one narrow way from template to text.
 //!
-//! Today it renders in-process and bounds the output; lanes with more isolation go behind this function.
+//! [`render`] does it in this process and is for what the fast lane admits; what may be slow or large is the same
+//! [`Job`] in a worker process, put together by [`assemble`]. What the two give is the same, byte for byte.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tera::{Context, Value};
 
 use super::bind::BoundArguments;
-use super::closure::{Prompt, part_template, uri_template};
-use super::engine::{self, Bounded, NONCE};
+use super::closure::{Prompt, uri_template};
+use super::job::{self, Inputs, JobError};
 use super::limits::Limits;
 use super::message::{Content, Embed, Message, Role};
 use super::parse::Part;
@@ -60,11 +60,108 @@ pub enum RenderError {
         message: String,
     },
     /// The output is over the limit.
-    #[error("the rendered text is over {limit} bytes (output_bytes)")]
+    #[error(
+        "the rendered text is {actual} bytes or more; at most {limit} are given (output_bytes)"
+    )]
     OutputLimit {
+        /// Bytes of output when it was stopped.
+        actual: usize,
         /// Bytes accepted.
         limit: usize,
     },
+    /// A worker ended before it had an answer.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+impl RenderError {
+    /// Whether a limit of time, memory or output was hit, and not a fault in the template's own words.
+    pub fn is_limit(&self) -> bool {
+        !matches!(self, Self::Template { .. })
+    }
+}
+
+impl RenderError {
+    /// Whether the render cost a worker as much as one can.
+    pub fn is_costly(&self) -> bool {
+        match self {
+            Self::Template { .. } => false,
+            Self::OutputLimit { .. } => true,
+            Self::Stopped(stopped) => matches!(
+                stopped,
+                Stopped::Cpu { .. }
+                    | Stopped::Wall { .. }
+                    | Stopped::Memory { .. }
+                    | Stopped::Crashed(_)
+            ),
+        }
+    }
+}
+
+/// Why a worker gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Stopped {
+    /// Its CPU time was used up.
+    #[error(
+        "rendering used {used_ms} ms of CPU time; at most {limit_ms} are given (worker_cpu_ms)"
+    )]
+    Cpu {
+        /// Milliseconds used.
+        used_ms: u64,
+        /// Milliseconds given.
+        limit_ms: u64,
+    },
+    /// It took too long by the clock.
+    #[error("rendering took {used_ms} ms; at most {limit_ms} are given (worker_wall_ms)")]
+    Wall {
+        /// Milliseconds waited.
+        used_ms: u64,
+        /// Milliseconds given.
+        limit_ms: u64,
+    },
+    /// It wanted too much memory.
+    #[error(
+        "rendering wanted {wanted} bytes of memory; at most {limit} are given (worker_memory_bytes)"
+    )]
+    Memory {
+        /// Bytes wanted.
+        wanted: u64,
+        /// Bytes given.
+        limit: u64,
+    },
+    /// The engine ended the process, as a stack that overflows does.
+    #[error("rendering ended its worker process ({0})")]
+    Crashed(String),
+    /// Too many renders wait already.
+    #[error(
+        "{waiting} renders are waiting; at most {limit} may (queue_length). Try again in a moment"
+    )]
+    QueueFull {
+        /// Renders that wait.
+        waiting: usize,
+        /// Renders that may.
+        limit: usize,
+    },
+    /// No worker was free in time.
+    #[error(
+        "no worker was free in {waited_ms} ms; a render waits for at most {limit_ms} (queue_wait_ms). Try again in a moment"
+    )]
+    QueueWait {
+        /// Milliseconds waited.
+        waited_ms: u64,
+        /// Milliseconds that are waited.
+        limit_ms: u64,
+    },
+    /// There is no worker to be had.
+    #[error("no worker process can be started: {0}")]
+    Unavailable(String),
+}
+
+impl Stopped {
+    /// Whether another attempt may end otherwise: it says something of the machine, and nothing of the template.
+    pub fn is_passing(&self) -> bool {
+        !matches!(self, Self::Cpu { .. } | Self::Memory { .. })
+    }
 }
 
 fn included_by(prompt: &str, path: &str) -> String {
@@ -75,15 +172,50 @@ fn included_by(prompt: &str, path: &str) -> String {
     }
 }
 
-/// Renders a prompt into messages. Parts that render blank vanish; resources that were not found are left out.
+/// Renders a prompt into messages, in this process. Parts that render blank vanish; resources that were not found are
+/// left out.
 pub fn render(
     prompt: &Prompt,
     bound: &BoundArguments,
     resources: &ResolvedResources,
     limits: &Limits,
 ) -> Result<Rendered, RenderError> {
-    let mut context = None;
-    let mut left = limits.output_bytes;
+    let inputs = Inputs::new(prompt, bound, resources, limits);
+    let texts = if let Some(actual) = inputs.literal_excess() {
+        Err(JobError::Output { actual })
+    } else if !inputs.needs_engine() {
+        Ok(Vec::new())
+    } else if let Some(tera) = prompt.engine() {
+        inputs.render(&tera)
+    } else {
+        Err(JobError::Compile)
+    };
+    assemble(prompt, resources, limits, texts)
+}
+
+/// Whether a render needs a worker: the prompt is not in the fast lane, or its values are too large for it.
+pub fn needs_worker(
+    prompt: &Prompt,
+    bound: &BoundArguments,
+    resources: &ResolvedResources,
+    limits: &Limits,
+) -> bool {
+    let inputs = Inputs::new(prompt, bound, resources, limits);
+    inputs.needs_engine()
+        && inputs.literal_excess().is_none()
+        && !prompt.lane.admits(inputs.value_bytes())
+}
+
+/// Puts the texts that a [`super::Job`] gave into the messages of its prompt.
+pub fn assemble(
+    prompt: &Prompt,
+    resources: &ResolvedResources,
+    limits: &Limits,
+    texts: Result<Vec<String>, JobError>,
+) -> Result<Rendered, RenderError> {
+    let mut texts = texts
+        .map_err(|error| failed(prompt, &error, limits.output_bytes))?
+        .into_iter();
     let mut messages = Vec::with_capacity(prompt.parts.len());
     for (i, part) in prompt.parts.iter().enumerate() {
         match part {
@@ -91,16 +223,8 @@ pub fn render(
                 let text = if prompt.literal[i] {
                     prompt.text[span.clone()].to_owned()
                 } else {
-                    let context =
-                        context.get_or_insert_with(|| full_context(prompt, bound, resources));
-                    run(prompt, &part_template(i), context, left, limits)?
+                    texts.next().unwrap_or_default()
                 };
-                if text.len() > left {
-                    return Err(RenderError::OutputLimit {
-                        limit: limits.output_bytes,
-                    });
-                }
-                left -= text.len();
                 if !text.trim().is_empty() {
                     messages.push(Message {
                         role: *role,
@@ -125,6 +249,34 @@ pub fn render(
     })
 }
 
+fn failed(prompt: &Prompt, error: &JobError, limit: usize) -> RenderError {
+    let (path, line, column, message) = match error {
+        JobError::Output { actual } => {
+            return RenderError::OutputLimit {
+                actual: *actual,
+                limit,
+            };
+        }
+        JobError::Engine(error) => {
+            let (path, line, column) = prompt.locate(error);
+            (path, line, column, error.message.clone())
+        }
+        JobError::Compile => (
+            prompt.path.to_string(),
+            0,
+            0,
+            "the templates of this prompt do not compile".to_owned(),
+        ),
+    };
+    RenderError::Template {
+        prompt: prompt.path.to_string(),
+        path,
+        line,
+        column,
+        message,
+    }
+}
+
 fn embedded(prompt: &Prompt, role: Role, binding: usize, resource: Arc<Resource>) -> Message {
     let declared = &prompt.bindings[binding];
     let content = match (declared.embed, resource.text()) {
@@ -143,12 +295,14 @@ fn embedded(prompt: &Prompt, role: Role, binding: usize, resource: Arc<Resource>
     Message { role, content }
 }
 
-/// Renders the URI of a binding; empty when an argument it reads is empty.
+/// Longest URI that a template gives, and longest value in one, in bytes.
+const URI_BYTES: usize = 4096;
+
+/// Renders the URI of a binding, whose template is always of the fast class; empty when an argument it reads is empty.
 pub fn render_uri(
     prompt: &Prompt,
     binding: usize,
     bound: &BoundArguments,
-    limits: &Limits,
 ) -> Result<String, RenderError> {
     let Some(arguments) = &prompt.uri_arguments[binding] else {
         return Ok(prompt.bindings[binding].uri.clone());
@@ -162,95 +316,19 @@ pub fn render_uri(
     let mut context = Context::new();
     for (name, value) in bound.iter() {
         if arguments.iter().any(|a| **a == *name) {
+            // nothing that long names anything, and a filter would be run on all of it
+            if value.len() > URI_BYTES {
+                return Err(RenderError::OutputLimit {
+                    actual: value.len(),
+                    limit: URI_BYTES,
+                });
+            }
             context.insert_value(name.to_owned(), Value::from(value));
         }
     }
-    run(prompt, &uri_template(binding), &context, 4096, limits)
-}
-
-fn full_context(prompt: &Prompt, bound: &BoundArguments, resources: &ResolvedResources) -> Context {
-    let mut context = Context::new();
-    for (name, value) in bound.iter() {
-        context.insert_value(name.to_owned(), Value::from(value));
-    }
-    if prompt.uses_nonce {
-        context.insert_value(NONCE, Value::from(resources.nonce.as_str()));
-    }
-    if prompt.uses_resources {
-        let mut all: BTreeMap<String, Value> = BTreeMap::new();
-        for (binding, entry) in prompt.bindings.iter().zip(&resources.entries) {
-            let text = entry
-                .resource
-                .as_ref()
-                .and_then(|r| r.text())
-                .unwrap_or_default();
-            let members: BTreeMap<String, Value> = BTreeMap::from([
-                ("found".to_owned(), Value::from(entry.resource.is_some())),
-                (
-                    "uri".to_owned(),
-                    Value::from(
-                        entry
-                            .resource
-                            .as_ref()
-                            .map_or(entry.uri.as_str(), |r| &*r.uri),
-                    ),
-                ),
-                ("text".to_owned(), Value::from(text)),
-            ]);
-            all.insert(binding.name.to_string(), Value::from(members));
-        }
-        context.insert_value("resources", Value::from(all));
-    }
-    context
-}
-
-fn run(
-    prompt: &Prompt,
-    template: &str,
-    context: &Context,
-    left: usize,
-    limits: &Limits,
-) -> Result<String, RenderError> {
-    let fail = |path: &str, line, column, message: &str| RenderError::Template {
-        prompt: prompt.path.to_string(),
-        path: path.to_owned(),
-        line,
-        column,
-        message: message.to_owned(),
-    };
     let Some(tera) = prompt.engine() else {
-        return Err(fail(
-            &prompt.path,
-            0,
-            0,
-            "the templates of this prompt do not compile",
-        ));
+        return Err(failed(prompt, &JobError::Compile, URI_BYTES));
     };
-    let mut out = Bounded {
-        bytes: Vec::with_capacity(1024),
-        limit: left,
-        exceeded: false,
-    };
-    let result = engine::guarded(|| tera.render_to(template, context, &mut out));
-    if out.exceeded {
-        return Err(RenderError::OutputLimit {
-            limit: limits.output_bytes,
-        });
-    }
-    if let Err(error) = result {
-        let places = engine::places(&error);
-        let Some(first) = places.first() else {
-            return Err(fail(&prompt.path, 0, 0, "the template failed"));
-        };
-        let (path, line, column) = prompt.locate(first);
-        return Err(fail(&path, line, column, &first.message));
-    }
-    String::from_utf8(out.bytes).map_err(|_| {
-        fail(
-            &prompt.path,
-            0,
-            0,
-            "the template gave bytes that are not UTF-8",
-        )
-    })
+    job::run(&tera, &uri_template(binding), &context, URI_BYTES)
+        .map_err(|error| failed(prompt, &error, URI_BYTES))
 }

@@ -308,6 +308,45 @@ pub fn variables<'c>(source: &'c str, construct: &'c Construct) -> impl Iterator
         })
 }
 
+/// What kind of thing a word names that the engine looks up when it links templates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// `x | name`
+    Filter,
+    /// `x is name`
+    Test,
+    /// `name(…)`
+    Function,
+}
+
+/// The filters, tests and functions that a construct uses, with their tokens.
+pub fn named<'c>(
+    source: &'c str,
+    construct: &'c Construct,
+) -> impl Iterator<Item = (Named, &'c Token)> {
+    let text = move |i: usize| construct.word(source, i);
+    construct
+        .tokens
+        .iter()
+        .enumerate()
+        .filter_map(move |(i, token)| {
+            if token.kind != TokenKind::Ident {
+                return None;
+            }
+            let before = i.checked_sub(1).map_or("", text);
+            let before2 = i.checked_sub(2).map_or("", text);
+            if before == "|" || (i == 1 && construct.tag_word(source) == "filter") {
+                Some((Named::Filter, token))
+            } else if (before == "is" && text(i) != "not") || (before == "not" && before2 == "is") {
+                Some((Named::Test, token))
+            } else if text(i + 1) == "(" && !WORDS.contains(&text(i)) {
+                Some((Named::Function, token))
+            } else {
+                None
+            }
+        })
+}
+
 /// Names a source binds itself: `set`, `set_global`, `for`, component parameters.
 pub fn bound_names<'s>(source: &'s str, constructs: &'s [Construct]) -> Vec<&'s str> {
     let mut out = Vec::new();

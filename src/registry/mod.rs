@@ -5,6 +5,7 @@
 
 pub mod candidate;
 mod changes;
+mod check;
 mod revisions;
 pub mod source;
 mod watch;
@@ -19,12 +20,14 @@ use arc_swap::ArcSwap;
 use lru::LruCache;
 use tokio::sync::watch as channel;
 
-use crate::catalog::{Catalog, Difference, Revision, Update, examples, update};
+use crate::catalog::{Catalog, Difference, Revision, Update};
 use crate::git::{GitError, Repository, SERVED};
 use crate::prompt::{Limits, Problem};
+use crate::workers::Renderer;
 
 use candidate::{Candidate, KEPT_CANDIDATES};
 pub use changes::Changes;
+pub use check::check;
 pub use revisions::AtError;
 use source::{CommitTree, Library, WorkTree};
 
@@ -96,6 +99,8 @@ pub struct Settings {
     pub notify_body_edits: bool,
     /// Whether the served commit is remembered in `refs/cuebook/served`; only the owner of a data directory does.
     pub remember: bool,
+    /// Renders what the library publishes, at the check and for requests.
+    pub renderer: Arc<Renderer>,
 }
 
 impl Default for Settings {
@@ -104,6 +109,7 @@ impl Default for Settings {
             limits: Limits::default(),
             notify_body_edits: true,
             remember: false,
+            renderer: Arc::default(),
         }
     }
 }
@@ -191,6 +197,11 @@ impl Registry {
         &self.settings.limits
     }
 
+    /// What renders its prompts.
+    pub fn renderer(&self) -> &Arc<Renderer> {
+        &self.settings.renderer
+    }
+
     /// The library that is served.
     pub fn library(&self) -> &Library {
         &self.library
@@ -259,13 +270,9 @@ impl Registry {
             fingerprint = now;
         }
         *seen = fingerprint;
-        let built = update(
-            &tree,
-            Revision::WorkTree,
-            &self.settings.limits,
-            Some(&old.catalog),
-            &examples::run,
-        )?;
+        let built = self
+            .settings
+            .update(&tree, Revision::WorkTree, Some(&old.catalog))?;
         let status = status(None, None, &built.catalog, true);
         if status.tip_problems != old.status.tip_problems {
             for problem in &status.tip_problems {
@@ -393,13 +400,8 @@ impl Registry {
         previous: Option<&Catalog>,
     ) -> Result<Update, OpenError> {
         let tree = CommitTree::open(repository, commit)?;
-        Ok(update(
-            &tree,
-            Revision::Commit(commit.into()),
-            &self.settings.limits,
-            previous,
-            &examples::run,
-        )?)
+        let revision = Revision::Commit(commit.into());
+        Ok(self.settings.update(&tree, revision, previous)?)
     }
 
     /// The newest clean first-parent ancestor of a bad tip; without a build when it is what is served already.

@@ -12,7 +12,7 @@ use super::super::wire::{Common, Message, Source, SourceResource};
 use super::Call;
 use crate::catalog::{Catalog, Revision as CatalogRevision};
 use crate::prompt::selector::SelectorError;
-use crate::prompt::{At, BoundArguments, Prompt, Rendered, ResolvedResources, Selector, render};
+use crate::prompt::{At, BoundArguments, Prompt, Rendered, ResolvedResources, Selector};
 
 pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     call.page(List::Prompts)
@@ -121,7 +121,8 @@ pub(super) async fn make<'a>(
     let bound = BoundArguments::bind(&prompt.arguments, arguments, limits)?;
     let mut resolved = catalog.resolve(&prompt, &bound)?;
     resolved.nonce = nonce()?;
-    let rendered = render(&prompt, &bound, &resolved, limits)?;
+    let renderer = call.service.registry.renderer();
+    let rendered = renderer.render(&prompt, &bound, &resolved, limits).await?;
     Ok(Made {
         catalog,
         prompt,

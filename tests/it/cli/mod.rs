@@ -3,6 +3,7 @@
 mod check;
 mod help;
 mod init;
+mod lanes;
 mod locale;
 mod render;
 mod serve;

@@ -1026,7 +1026,7 @@ fn limits_of_a_render_are_typed_errors() {
     assert_eq!(text(&built, &[("x", &value)]).len(), 99);
     assert_eq!(
         try_messages(&built, "p", &[("x", &"v".repeat(34))]).unwrap_err(),
-        "the rendered text is over 100 bytes (output_bytes)"
+        "the rendered text is 102 bytes or more; at most 100 are given (output_bytes)"
     );
     assert_eq!(
         try_messages(&built, "p", &[("x", &"v".repeat(61))]).unwrap_err(),

@@ -13,6 +13,7 @@ use crate::support::soon;
 fn config() -> Config {
     let mut config = Config::load(None, &|_| None, &[("listen", "127.0.0.1:0".into())]).unwrap();
     config.program = env!("CARGO_BIN_EXE_cuebook").into();
+    config.rendering = crate::support::worker_settings();
     config
 }
 

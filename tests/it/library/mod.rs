@@ -18,6 +18,7 @@ use cuebook::registry::source::Library;
 use cuebook::registry::{Registry, Settings, Snapshot};
 
 use crate::support::library::{TestLibrary, git};
+use crate::support::renderer;
 
 /// Settings of a server that owns its data directory.
 fn owner() -> Settings {
@@ -31,6 +32,10 @@ fn owner() -> Settings {
 #[track_caller]
 fn open(path: &Path, settings: Settings) -> Arc<Registry> {
     let library = Library::find(path).unwrap();
+    let settings = Settings {
+        renderer: renderer(),
+        ..settings
+    };
     Arc::new(Registry::open(library, settings).unwrap())
 }
 

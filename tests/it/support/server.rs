@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cuebook::api::preview::Previews;
 use cuebook::http::{Allowed, Limits, serve};
 use cuebook::mcp;
 use cuebook::registry::source::Library;
@@ -45,10 +46,19 @@ pub(crate) async fn registry(library: &TestLibrary) -> Arc<Registry> {
 async fn registry_at(path: PathBuf) -> Arc<Registry> {
     tokio::task::spawn_blocking(move || {
         let library = Library::find(&path).unwrap();
-        Arc::new(Registry::open(library, registry::Settings::default()).unwrap())
+        let settings = registry::Settings {
+            renderer: super::renderer(),
+            ..registry::Settings::default()
+        };
+        Arc::new(Registry::open(library, settings).unwrap())
     })
     .await
     .unwrap()
+}
+
+/// A budget of previews that no test spends by chance.
+fn plenty() -> Previews {
+    Previews::new(60_000_000, 2 * 1024 * 1024)
 }
 
 impl TestServer {
@@ -63,18 +73,26 @@ impl TestServer {
         settings: mcp::Settings,
         public_url: Option<&str>,
     ) -> Self {
-        Self::of_registry(registry(library).await, settings, public_url).await
+        let registry = registry(library).await;
+        Self::of_registry(registry, settings, public_url, plenty()).await
+    }
+
+    /// Serves a library with other budgets of previews.
+    pub(crate) async fn with_previews(library: &TestLibrary, previews: Previews) -> Self {
+        Self::of_registry(registry(library).await, settings(), None, previews).await
     }
 
     /// Serves a library's clone as it lies on disk.
     pub(crate) async fn of_work_tree(library: &TestLibrary) -> Self {
-        Self::of_registry(registry_at(library.clone()).await, settings(), None).await
+        let registry = registry_at(library.clone()).await;
+        Self::of_registry(registry, settings(), None, plenty()).await
     }
 
     async fn of_registry(
         registry: Arc<Registry>,
         settings: mcp::Settings,
         public_url: Option<&str>,
+        previews: Previews,
     ) -> Self {
         let service = Arc::new(mcp::Service::new(registry.clone(), settings));
         let cancel = CancellationToken::new();
@@ -85,6 +103,7 @@ impl TestServer {
             mcp: service.clone(),
             git: None,
             upstream: None,
+            previews: Arc::new(previews),
             allowed: Arc::new(Allowed::new(public_url).unwrap()),
             url: format!("http://{address}").into(),
             shutdown: cancel.clone(),

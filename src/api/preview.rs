@@ -1,0 +1,375 @@
+//! `POST /api/v1/preview`: a text that is not saved, checked and rendered with the rest of a revision.
+//!
+//! Whoever may see prompts may send any text here, so that it is always rendered in a worker, one at a time for each
+//! address, and on a budget of CPU time.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::{Deserialize, Serialize};
+
+use super::Refusal;
+use crate::catalog::Catalog;
+use crate::catalog::prompts::Draft;
+use crate::prompt::render::Stopped;
+use crate::prompt::{
+    BoundArguments, Content, Lane, Message, Problem, Prompt, RenderError, Severity,
+};
+use crate::registry::{AtError, Registry};
+use crate::workers::{Budgets, Done, Running, Spent};
+
+/// What previews share.
+#[derive(Debug)]
+pub struct Previews {
+    budgets: Arc<Budgets<IpAddr>>,
+    body_bytes: usize,
+}
+
+/// What the handler needs.
+#[derive(Debug, Clone)]
+pub struct PreviewState {
+    /// The library.
+    pub registry: Arc<Registry>,
+    /// Budgets and limits.
+    pub previews: Arc<Previews>,
+}
+
+impl Default for Previews {
+    fn default() -> Self {
+        Self::new(6000, 2 * 1024 * 1024)
+    }
+}
+
+impl Previews {
+    /// Nobody has asked yet; a budget is in milliseconds of CPU time a minute for each address.
+    pub fn new(cpu_ms_per_minute: u64, body_bytes: usize) -> Self {
+        Self {
+            budgets: Arc::new(Budgets::new(cpu_ms_per_minute)),
+            body_bytes,
+        }
+    }
+}
+
+/// What is asked.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ask {
+    /// Path in the library; or its name.
+    path: Option<String>,
+    name: Option<String>,
+    /// The text of the prompt's file.
+    text: String,
+    #[serde(default)]
+    arguments: BTreeMap<String, String>,
+    /// A commit of main; what is served now when there is none.
+    revision: Option<String>,
+    /// Partials that are not saved either, by path.
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+}
+
+/// What is answered.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    problems: Vec<ShownProblem<'a>>,
+    messages: Vec<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lane: Option<ShownLane<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownProblem<'a> {
+    severity: &'static str,
+    code: &'a str,
+    path: &'a str,
+    line: u32,
+    column: u32,
+    width: u32,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownLane<'a> {
+    /// `fast` or `worker`; a preview itself is always rendered in a worker.
+    lane: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<ShownReason<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownReason<'a> {
+    why: &'a str,
+    path: &'a str,
+    line: u32,
+    column: u32,
+}
+
+/// Answers a request for a preview.
+pub async fn preview(State(state): State<PreviewState>, request: Request) -> Response {
+    match answer(&state, request).await {
+        Ok(response) => response,
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+async fn answer(state: &PreviewState, request: Request) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    if !is_json(&parts.headers) {
+        return Err(Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "send application/json",
+        ));
+    }
+    let address = parts
+        .extensions
+        .get::<ConnectInfo<SocketAddr>>()
+        .map_or(IpAddr::V4([127, 0, 0, 1].into()), |info| info.0.ip());
+    let mut running = state
+        .previews
+        .budgets
+        .begin(network(address), Instant::now())
+        .map_err(|spent| spent_refusal(&spent))?;
+    let body = read(body, state.previews.body_bytes).await?;
+    let ask: Ask = serde_json::from_slice(&body).map_err(|error| {
+        Refusal::new(
+            StatusCode::BAD_REQUEST,
+            format!("the request cannot be read: {error}"),
+        )
+    })?;
+    drop(body);
+    let catalog = match &ask.revision {
+        None => state.registry.snapshot().catalog.clone(),
+        Some(commit) => state
+            .registry
+            .at(commit)
+            .await
+            .map_err(|error| at_refusal(&error))?,
+    };
+    let (checked, spent) = check(&catalog, &ask).await?;
+    running.charge(spent);
+    let Draft {
+        mut problems,
+        prompt,
+    } = checked;
+    let mut messages = Vec::new();
+    if let Some(prompt) = &prompt {
+        match rendered(state, &catalog, prompt, &ask, &mut running).await? {
+            Ok(made) => messages = made.iter().map(message_json).collect(),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    drop(running);
+    let answer = Answer {
+        problems: problems.iter().map(shown).collect(),
+        messages,
+        lane: prompt.as_ref().map(|prompt| lane(&prompt.lane)),
+    };
+    let body = serde_json::to_vec(&answer).unwrap_or_default();
+    Ok((
+        [(
+            header::CONTENT_TYPE,
+            header::HeaderValue::from_static("application/json"),
+        )],
+        body,
+    )
+        .into_response())
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| {
+            let kind = value.split(';').next().unwrap_or_default().trim();
+            kind.eq_ignore_ascii_case("application/json")
+        })
+}
+
+/// Who counts as one: an IPv4 address, or the network that an IPv6 address is one of 2⁶⁴ of.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+    }
+}
+
+async fn read(body: Body, limit: usize) -> Result<Bytes, Refusal> {
+    match Limited::new(body, limit).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the request is longer than {limit} bytes (preview_bytes)"),
+        )),
+        Err(error) => Err(Refusal::new(StatusCode::BAD_REQUEST, error.to_string())),
+    }
+}
+
+/// Reads and links the text, off the async threads; what it took is charged.
+async fn check(catalog: &Arc<Catalog>, ask: &Ask) -> Result<(Draft, Duration), Refusal> {
+    let path = match (&ask.path, &ask.name) {
+        (Some(path), _) => path.clone(),
+        (None, Some(name)) => catalog
+            .prompt(name)
+            .map_or_else(|| format!("prompts/{name}.md"), |p| p.path.to_string()),
+        (None, None) => {
+            return Err(Refusal::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "give the `path` or the `name` of the prompt",
+            ));
+        }
+    };
+    if !path.starts_with("prompts/") || !path.to_ascii_lowercase().ends_with(".md") {
+        return Err(Refusal::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "a prompt is a file such as prompts/sre/incident-triage.md",
+        ));
+    }
+    if let Some(other) = ask.files.keys().find(|path| !path.starts_with("partials/")) {
+        let shown: String = other.chars().take(80).collect();
+        return Err(Refusal::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            format!("`files` takes partials, such as partials/rubric.md, and `{shown}` is none"),
+        ));
+    }
+    let catalog = catalog.clone();
+    let text = ask.text.clone();
+    let files = ask.files.clone();
+    tokio::task::spawn_blocking(move || {
+        let started = Instant::now();
+        let draft = catalog.draft(&path, &text, &files);
+        (draft, started.elapsed())
+    })
+    .await
+    .map_err(|_| {
+        Refusal::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the text could not be checked",
+        )
+    })
+}
+
+/// Renders in a worker. What is wrong with the text or its arguments is a problem; what is wrong here is a refusal.
+async fn rendered(
+    state: &PreviewState,
+    catalog: &Catalog,
+    prompt: &Prompt,
+    ask: &Ask,
+    running: &mut Running<IpAddr>,
+) -> Result<Result<Vec<Message>, Problem>, Refusal> {
+    let limits = catalog.limits();
+    let problem =
+        |code, message: String| Problem::whole(Severity::Error, code, &prompt.path, message, None);
+    let given = ask.arguments.iter().map(|(n, v)| (n.as_str(), v.as_str()));
+    let bound = match BoundArguments::bind(&prompt.arguments, given, limits) {
+        Ok(bound) => bound,
+        Err(error) => return Ok(Err(problem("arguments", error.to_string()))),
+    };
+    let mut resources = match catalog.resolve(prompt, &bound) {
+        Ok(resources) => resources,
+        Err(error) => return Ok(Err(problem("missing-resource", error.to_string()))),
+    };
+    resources.nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
+    let renderer = state.registry.renderer();
+    let Done { rendered, cpu } = renderer.isolated(prompt, &bound, &resources, limits).await;
+    running.charge(cpu);
+    match rendered {
+        Ok(rendered) => Ok(Ok(rendered.messages)),
+        Err(RenderError::Stopped(
+            stopped @ (Stopped::QueueFull { .. }
+            | Stopped::QueueWait { .. }
+            | Stopped::Unavailable(_)),
+        )) => {
+            tracing::warn!(%stopped, "a preview found no worker");
+            Err(Refusal {
+                retry_after: Some(1),
+                ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, stopped.to_string())
+            })
+        }
+        Err(RenderError::Template {
+            path,
+            line,
+            column,
+            message,
+            ..
+        }) => {
+            let mut found = problem("render-fails", message);
+            found.path = path.into();
+            (found.line, found.column) = (line, column);
+            Ok(Err(found))
+        }
+        Err(error) => Ok(Err(problem("render-limit", error.to_string()))),
+    }
+}
+
+fn spent_refusal(spent: &Spent) -> Refusal {
+    Refusal {
+        retry_after: Some(spent.retry_after_seconds()),
+        ..Refusal::new(StatusCode::TOO_MANY_REQUESTS, spent.to_string())
+    }
+}
+
+fn at_refusal(error: &AtError) -> Refusal {
+    let (status, retry_after) = match error {
+        AtError::Unknown(_) | AtError::Ambiguous(_) => (StatusCode::NOT_FOUND, None),
+        AtError::Unclean { .. } => (StatusCode::UNPROCESSABLE_ENTITY, None),
+        AtError::Busy => (StatusCode::SERVICE_UNAVAILABLE, Some(1)),
+        AtError::Io => (StatusCode::INTERNAL_SERVER_ERROR, None),
+    };
+    Refusal {
+        retry_after,
+        ..Refusal::new(status, error.to_string())
+    }
+}
+
+fn shown(problem: &Problem) -> ShownProblem<'_> {
+    ShownProblem {
+        severity: problem.severity.as_str(),
+        code: problem.code,
+        path: &problem.path,
+        line: problem.line,
+        column: problem.column,
+        width: problem.width,
+        message: &problem.message,
+        hint: problem.hint.as_deref(),
+    }
+}
+
+fn lane(lane: &Lane) -> ShownLane<'_> {
+    ShownLane {
+        lane: lane.as_str(),
+        reason: match lane {
+            Lane::Fast(_) => None,
+            Lane::Worker(reason) => Some(ShownReason {
+                why: &reason.why,
+                path: &reason.path,
+                line: reason.line,
+                column: reason.column,
+            }),
+        },
+    }
+}
+
+fn message_json(message: &Message) -> serde_json::Value {
+    let content = match &message.content {
+        Content::Text(text) => serde_json::json!({ "type": "text", "text": text }),
+        Content::Resource {
+            resource, embed, ..
+        } => serde_json::json!({
+            "type": embed.as_str(),
+            "uri": &*resource.uri,
+            "mimeType": &*resource.mime_type,
+            "sha256": &*resource.sha256,
+            "text": resource.text(),
+        }),
+    };
+    serde_json::json!({ "role": message.role.as_str(), "content": content })
+}
