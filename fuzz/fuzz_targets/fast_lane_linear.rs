@@ -42,7 +42,7 @@ fuzz_target!(|data: (u16, &str)| {
     let mut problems = Vec::new();
     let text = format!("{FRONT}{body}");
     let Some(file) = parse::prompt_file(&path, text.as_bytes(), &limits, &mut problems) else { return };
-    let Some(prompt) = closure::link(&file, &Partials::new(), &limits, &mut problems) else { return };
+    let Some(prompt) = closure::link(&file, &Partials::default(), &limits, &mut problems) else { return };
     let Lane::Fast(fast) = prompt.lane else { return };
     let value = "a\"<é\n".repeat(usize::from(size) / 6);
     if !prompt.lane.admits(2 * value.len()) {

@@ -43,7 +43,7 @@ fuzz_target!(|data: (&str, &str, &str)| {
     let mut problems = Vec::new();
     let text = format!("{FRONT}{body}");
     let Some(file) = parse::prompt_file(&path, text.as_bytes(), &limits, &mut problems) else { return };
-    let Some(prompt) = closure::link(&file, &Partials::new(), &limits, &mut problems) else { return };
+    let Some(prompt) = closure::link(&file, &Partials::default(), &limits, &mut problems) else { return };
     if !matches!(prompt.lane, Lane::Fast(_)) {
         return;
     }

@@ -27,7 +27,7 @@ fuzz_target!(|text: &str| {
     let limits = Limits::default();
     let mut problems = Vec::new();
     if let Some(file) = parse::prompt_file(&path, text.as_bytes(), &limits, &mut problems) {
-        let _ = closure::link(&file, &Partials::new(), &limits, &mut problems);
+        let _ = closure::link(&file, &Partials::default(), &limits, &mut problems);
     }
     let partial: Arc<str> = "partials/p.md".into();
     if let Some(partial) = parse::partial(&partial, text.as_bytes(), &limits, &mut problems) {
