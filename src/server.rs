@@ -235,7 +235,10 @@ fn open(
             }
             let swept = git::remove_stale(&library)?;
             if swept.removed > 0 {
-                tracing::warn!(removed = swept.removed, "removed locks and unfinished pushes that a killed process had left");
+                tracing::warn!(
+                    removed = swept.removed,
+                    "removed locks and unfinished pushes that a killed process had left"
+                );
             }
             if swept.kept > 0 {
                 tracing::warn!(

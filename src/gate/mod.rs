@@ -151,7 +151,12 @@ impl Gate {
             if update.new == NOTHING {
                 continue;
             }
-            let commit = match rules::by_object(&update.name, &kind, repository.commit_of(&update.new)?, &update.new) {
+            let commit = match rules::by_object(
+                &update.name,
+                &kind,
+                repository.commit_of(&update.new)?,
+                &update.new,
+            ) {
                 Ok(commit) => commit,
                 Err(why) => {
                     lines.extend(lines::refusal(&why));

@@ -124,7 +124,12 @@ pub fn by_name(name: &str, kind: &Kind, deletes: bool) -> Result<(), Refused> {
 }
 
 /// What refuses an update by what the object is: a branch names a commit, a tag leads to one. The commit, else.
-pub fn by_object(name: &str, kind: &Kind, commit: Option<String>, object: &str) -> Result<String, Refused> {
+pub fn by_object(
+    name: &str,
+    kind: &Kind,
+    commit: Option<String>,
+    object: &str,
+) -> Result<String, Refused> {
     match commit {
         None => Err(refused(
             format!("what was pushed to {name} is no commit"),
@@ -141,7 +146,10 @@ pub fn by_object(name: &str, kind: &Kind, commit: Option<String>, object: &str) 
 /// What refuses an update of a ref that another push was quicker to move.
 pub fn moved_meanwhile(name: &str) -> Refused {
     refused(
-        format!("another push moved {} meanwhile", name.strip_prefix("refs/heads/").unwrap_or(name)),
+        format!(
+            "another push moved {} meanwhile",
+            name.strip_prefix("refs/heads/").unwrap_or(name)
+        ),
         "git pull --rebase, then push",
     )
 }

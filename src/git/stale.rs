@@ -84,7 +84,11 @@ fn leftovers(repository: &Path) -> std::io::Result<Vec<PathBuf>> {
         }
     }
     for entry in entries(&repository.join("objects"))? {
-        if entry.file_name().to_string_lossy().starts_with("tmp_objdir-incoming-") {
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with("tmp_objdir-incoming-")
+        {
             out.push(entry.path());
         }
     }
@@ -101,7 +105,8 @@ fn entries(folder: &Path) -> std::io::Result<Vec<std::fs::DirEntry>> {
 }
 
 fn is_lock(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "lock")
+    path.extension()
+        .is_some_and(|extension| extension == "lock")
 }
 
 /// Seconds since anything in it was written; 0 where that cannot be said.
@@ -116,7 +121,12 @@ fn age(path: &Path) -> u64 {
         let seconds = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         newest = newest.max(seconds.map_or(u64::MAX, |seconds| seconds.as_secs()));
         if metadata.is_dir() {
-            paths.extend(entries(&path).unwrap_or_default().iter().map(std::fs::DirEntry::path));
+            paths.extend(
+                entries(&path)
+                    .unwrap_or_default()
+                    .iter()
+                    .map(std::fs::DirEntry::path),
+            );
         }
     }
     crate::clock::unix_seconds().saturating_sub(newest)
@@ -128,10 +138,13 @@ fn at_work(repository: &Path) -> Option<bool> {
     let me = std::process::id().to_string();
     for entry in std::fs::read_dir("/proc").ok()?.flatten() {
         let name = entry.file_name();
-        let is_process = name.to_str().is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()) && name != me);
+        let is_process = name
+            .to_str()
+            .is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()) && name != me);
         // a process of somebody else cannot be looked at, and cannot write here
         let works_here = is_process
-            && std::fs::read_link(entry.path().join("cwd")).is_ok_and(|folder| folder.starts_with(repository));
+            && std::fs::read_link(entry.path().join("cwd"))
+                .is_ok_and(|folder| folder.starts_with(repository));
         if works_here && !only_reads(&entry.path()) {
             return Some(true);
         }
@@ -169,10 +182,19 @@ mod tests {
             "config.lock",
             "objects/tmp_objdir-incoming-x",
         ];
-        let stays = vec!["refs/heads/main", "packed-refs", "HEAD", "objects/pack/p.pack"];
+        let stays = vec![
+            "refs/heads/main",
+            "packed-refs",
+            "HEAD",
+            "objects/pack/p.pack",
+        ];
         for path in stale.iter().chain(&stays) {
             let path = folder.path().join(path);
-            let path = if path.to_string_lossy().contains("incoming") { path.join("pack/tmp_pack") } else { path };
+            let path = if path.to_string_lossy().contains("incoming") {
+                path.join("pack/tmp_pack")
+            } else {
+                path
+            };
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "x").unwrap();
         }
@@ -207,17 +229,30 @@ mod tests {
         let kept = remove_within(&repository, Duration::ZERO).unwrap();
         assert_eq!((kept.removed, kept.kept), (0, stale.len()));
         let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000);
-        let old = std::fs::File::options().write(true).open(repository.join("HEAD.lock")).unwrap();
+        let old = std::fs::File::options()
+            .write(true)
+            .open(repository.join("HEAD.lock"))
+            .unwrap();
         old.set_modified(long_ago).unwrap();
         let kept = remove_within(&repository, Duration::ZERO).unwrap();
-        assert_eq!((kept.removed, kept.kept), (1, stale.len() - 1), "nobody holds a lock for so long");
+        assert_eq!(
+            (kept.removed, kept.kept),
+            (1, stale.len() - 1),
+            "nobody holds a lock for so long"
+        );
 
         let path = repository.clone();
         let sweeping = std::thread::spawn(move || remove_stale(&path).unwrap());
         drop(writer.stdin.take());
         writer.wait().unwrap();
         // the process has removed its lock itself
-        assert_eq!(sweeping.join().unwrap(), Swept { removed: stale.len() - 2, kept: 0 });
+        assert_eq!(
+            sweeping.join().unwrap(),
+            Swept {
+                removed: stale.len() - 2,
+                kept: 0
+            }
+        );
         assert_eq!(at_work(&repository), Some(false));
     }
 }

@@ -105,7 +105,10 @@ pub async fn serve(
     {
         if !writes.is_empty() {
             let count = writes.len();
-            tracing::info!("waiting for {count} push{} to end", if count == 1 { "" } else { "es" });
+            tracing::info!(
+                "waiting for {count} push{} to end",
+                if count == 1 { "" } else { "es" }
+            );
         }
         writes.wait().await;
         // their answers are on the way

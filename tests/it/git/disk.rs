@@ -14,7 +14,9 @@ fn on_a_small_disk(size: &str) -> Process {
     let mut command = Command::new("unshare");
     command
         .args(["--map-root-user", "--mount", "sh", "-c"])
-        .arg(format!("mount -t tmpfs -o size={size} tmpfs cuebook-data && exec \"$@\""))
+        .arg(format!(
+            "mount -t tmpfs -o size={size} tmpfs cuebook-data && exec \"$@\""
+        ))
         .arg("sh")
         .arg(inner.get_program())
         .args(inner.get_args())
@@ -34,7 +36,17 @@ fn on_a_small_disk(size: &str) -> Process {
 fn there(process: &Process, script: &str) {
     let id = process.server().id().to_string();
     let mut command = Command::new("nsenter");
-    command.args(["--target", &id, "--user", "--preserve-credentials", "--mount", "sh", "-c", script, "sh"]);
+    command.args([
+        "--target",
+        &id,
+        "--user",
+        "--preserve-credentials",
+        "--mount",
+        "sh",
+        "-c",
+        script,
+        "sh",
+    ]);
     command.arg(process.folder.path().join("cuebook-data"));
     let ran = run(command);
     assert!(ran.ok, "{script}: {}", ran.text);
@@ -62,7 +74,10 @@ async fn a_full_disk_refuses_in_words_and_main_stays() {
     assert_eq!(left_behind(&bare(&process)), Vec::<PathBuf>::new());
     work.back();
     // a disk on which nothing fits
-    there(&process, "dd if=/dev/zero of=\"$1/filler\" bs=4k 2>/dev/null; true");
+    there(
+        &process,
+        "dd if=/dev/zero of=\"$1/filler\" bs=4k 2>/dev/null; true",
+    );
     work.change(&[("prompts/sre/after.md", &prompt("While it is full."))]);
     for target in ["HEAD:main", "HEAD:refs/for/main"] {
         let said = work.no(&["push", "origin", target]);
@@ -100,5 +115,8 @@ async fn a_read_only_disk_refuses_in_words_and_main_stays() {
     process.work("reader");
     there(&process, "mount -o remount,rw,bind \"$1/library.git\"");
     work.ok(&["push", "origin", "HEAD:main"]);
-    assert_eq!(process.server().text("after").await, "While it is read-only.\n");
+    assert_eq!(
+        process.server().text("after").await,
+        "While it is read-only.\n"
+    );
 }

@@ -11,9 +11,17 @@ fn raw_tree(work: &Work, entries: &[(&str, &str, &str)]) -> String {
     let mut tree = Vec::new();
     for (mode, name, id) in entries {
         tree.extend_from_slice(format!("{mode} {name}\0").as_bytes());
-        tree.extend((0..40).step_by(2).map(|i| u8::from_str_radix(&id[i..i + 2], 16).unwrap()));
+        tree.extend(
+            (0..40)
+                .step_by(2)
+                .map(|i| u8::from_str_radix(&id[i..i + 2], 16).unwrap()),
+        );
     }
-    let id = git_with_input(&work.path, &["hash-object", "-t", "tree", "-w", "--stdin", "--literally"], &tree);
+    let id = git_with_input(
+        &work.path,
+        &["hash-object", "-t", "tree", "-w", "--stdin", "--literally"],
+        &tree,
+    );
     String::from_utf8(id).unwrap().trim().to_owned()
 }
 
@@ -30,7 +38,11 @@ async fn v9_a_bad_file_is_refused_with_its_place_and_a_hint() {
     work.change(&[("prompts/sre/bad.md", &prompt("Hello {{ nmae }}."))]);
     let said = work.no(&["push", "origin", "HEAD:main"]);
     let remote = said.remote();
-    assert_eq!(remote[0], "prompts/sre/bad.md:4:10: `nmae` is not an argument of this prompt", "{}", said.text);
+    assert_eq!(
+        remote[0], "prompts/sre/bad.md:4:10: `nmae` is not an argument of this prompt",
+        "{}",
+        said.text
+    );
     assert!(remote[1].starts_with("  hint: "), "{}", said.text);
     assert_eq!(
         *remote.last().unwrap(),
@@ -58,7 +70,11 @@ async fn at_most_twenty_problems_are_shown_and_the_rest_is_counted() {
     work.write("prompts/sre/a-warning.md", "---\ndescription: D\narguments: [{ name: a }, { name: b, required: true }]\n---\n{{ a }}{{ b }}\n");
     work.commit("many");
     let said = work.no(&["push", "origin", "HEAD:main"]);
-    let shown = said.remote().iter().filter(|line| line.starts_with("prompts/sre/bad-")).count();
+    let shown = said
+        .remote()
+        .iter()
+        .filter(|line| line.starts_with("prompts/sre/bad-"))
+        .count();
     assert_eq!(shown, 20, "{}", said.text);
     said.says("and 6 more; `cuebook check` in your clone shows all");
     said.says("refused: 25 errors; nothing was changed. Mend them");
@@ -74,9 +90,18 @@ async fn warnings_are_shown_and_do_not_refuse() {
         "---\ndescription: D\narguments: [{ name: a }, { name: b, required: true }]\n---\n{{ a }}{{ b }}\n",
     )]);
     let remote = said.remote();
-    let warnings: Vec<&&str> = remote.iter().filter(|line| line.contains(": warning: ")).collect();
+    let warnings: Vec<&&str> = remote
+        .iter()
+        .filter(|line| line.contains(": warning: "))
+        .collect();
     assert!(warnings.len() >= 2, "{}", said.text);
-    assert!(warnings.iter().all(|line| line.starts_with("prompts/sre/help.md")), "{}", said.text);
+    assert!(
+        warnings
+            .iter()
+            .all(|line| line.starts_with("prompts/sre/help.md")),
+        "{}",
+        said.text
+    );
     said.says("published 1 prompt: help (2 arguments, new)");
     said.says_not("refused");
     assert!(host.client().names().await.contains(&"help".to_owned()));
@@ -84,12 +109,21 @@ async fn warnings_are_shown_and_do_not_refuse() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn v8_main_and_protected_branches_go_only_forward() {
-    let host = Host::small_with(|config| config.protected_branches = vec!["stable".into(), "release/*".into()]).await;
+    let host = Host::small_with(|config| {
+        config.protected_branches = vec!["stable".into(), "release/*".into()]
+    })
+    .await;
     let work = host.work("work");
     work.publish(&[("prompts/sre/after.md", &prompt("Second."))]);
     let main = host.main();
     let short = &main[..7];
-    work.ok(&["push", "origin", "HEAD:stable", "HEAD:release/1", "HEAD:wip"]);
+    work.ok(&[
+        "push",
+        "origin",
+        "HEAD:stable",
+        "HEAD:release/1",
+        "HEAD:wip",
+    ]);
     let refused = |arguments: &[&str], words: &[&str]| {
         let said = work.no(arguments);
         for word in words {
@@ -101,20 +135,50 @@ async fn v8_main_and_protected_branches_go_only_forward() {
         assert_eq!(host.main(), main, "{arguments:?}");
     };
     // a rewind, another history, a deletion
-    let force = format!("remote: refused: this push would take {short} and what came with it out of main (a force-push)");
-    refused(&["push", "--force", "origin", "HEAD~1:main"], &[&force, "remote:   git pull --rebase, then push; to undo a published change: git revert"]);
+    let force = format!(
+        "remote: refused: this push would take {short} and what came with it out of main (a force-push)"
+    );
+    refused(
+        &["push", "--force", "origin", "HEAD~1:main"],
+        &[
+            &force,
+            "remote:   git pull --rebase, then push; to undo a published change: git revert",
+        ],
+    );
     work.ok(&["checkout", "--quiet", "--orphan", "other"]);
     work.commit("another history");
     refused(&["push", "--force", "origin", "HEAD:main"], &[&force]);
-    refused(&["push", "--force-with-lease", "origin", "HEAD:main"], &[&force]);
-    refused(&["push", "origin", ":main"], &["remote: refused: main is what is served and cannot be deleted", "delete their files, commit and push"]);
-    refused(&["push", "--mirror", "origin"], &["main is what is served and cannot be deleted", "nothing was changed: a push moves all of its refs or none"]);
+    refused(
+        &["push", "--force-with-lease", "origin", "HEAD:main"],
+        &[&force],
+    );
+    refused(
+        &["push", "origin", ":main"],
+        &[
+            "remote: refused: main is what is served and cannot be deleted",
+            "delete their files, commit and push",
+        ],
+    );
+    refused(
+        &["push", "--mirror", "origin"],
+        &[
+            "main is what is served and cannot be deleted",
+            "nothing was changed: a push moves all of its refs or none",
+        ],
+    );
     for name in ["stable", "release/1"] {
         let at = format!("refs/heads/{name}");
-        let rewrite = format!("{at} is protected: this push would take {short} out of it (a force-push)");
-        refused(&["push", "--force", "origin", &format!("HEAD:{name}")], &[&rewrite, "git pull --rebase, then push"]);
+        let rewrite =
+            format!("{at} is protected: this push would take {short} out of it (a force-push)");
+        refused(
+            &["push", "--force", "origin", &format!("HEAD:{name}")],
+            &[&rewrite, "git pull --rebase, then push"],
+        );
         let deletion = format!("{at} is protected and cannot be deleted");
-        refused(&["push", "origin", &format!(":{name}")], &[&deletion, "git.protected_branches"]);
+        refused(
+            &["push", "origin", &format!(":{name}")],
+            &[&deletion, "git.protected_branches"],
+        );
     }
     // a branch of one's own is one's own
     work.ok(&["push", "--force", "origin", "HEAD:wip"]);
@@ -139,7 +203,10 @@ async fn a_merge_that_loses_the_first_parent_chain_is_refused_and_a_rebase_works
     assert_eq!(host.main(), theirs.head());
     mine.ok(&["pull", "--quiet", "--rebase"]);
     mine.ok(&["push", "origin", "HEAD:main"]);
-    assert_eq!((host.text("after").await, host.text("code-review").await), ("Theirs.\n".into(), "Mine.\n".into()));
+    assert_eq!(
+        (host.text("after").await, host.text("code-review").await),
+        ("Theirs.\n".into(), "Mine.\n".into())
+    );
 
     // a merge of a branch into main keeps the chain
     mine.ok(&["checkout", "--quiet", "-b", "topic"]);
@@ -164,23 +231,30 @@ async fn the_starter_library_is_replaced_once_and_only_untouched() {
     let host = Host::with(Some(Language::Ko), |_| {}).await;
     let first = own(&host, "first");
     // git itself asks for --force: the histories have nothing in common
-    first.no(&["push", "origin", "HEAD:main"]).says("fetch first");
+    first
+        .no(&["push", "origin", "HEAD:main"])
+        .says("fetch first");
     let said = first.ok(&["push", "--force", "origin", "HEAD:main"]);
     said.says("published 1 prompt: ours (0 arguments, new)");
     said.says("removed ");
     assert_eq!(host.client().names().await, ["ours"]);
     let second = own(&host, "second");
-    second.no(&["push", "--force", "origin", "HEAD:main"]).says("refused: this push would take");
+    second
+        .no(&["push", "--force", "origin", "HEAD:main"])
+        .says("refused: this push would take");
     assert_eq!(host.main(), first.head());
 
     // a starter library that somebody has worked on is theirs
     let host = Host::with(Some(Language::En), |_| {}).await;
     let work = host.work("work");
     work.publish(&[("prompts/team/added.md", &prompt("Added."))]);
-    own(&host, "third").no(&["push", "--force", "origin", "HEAD:main"]).says("refused: this push would take");
+    own(&host, "third")
+        .no(&["push", "--force", "origin", "HEAD:main"])
+        .says("refused: this push would take");
     assert_eq!(host.main(), work.head());
     // nor may it be thrown away by a rewind
-    work.no(&["push", "--force", "origin", "HEAD~1:main"]).says("refused: this push would take");
+    work.no(&["push", "--force", "origin", "HEAD~1:main"])
+        .says("refused: this push would take");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -197,20 +271,35 @@ async fn v10_links_modules_and_names_that_lead_out_are_refused_and_never_followe
         said
     };
     std::os::unix::fs::symlink("/etc/passwd", work.path.join("prompts/sre/passwd.md")).unwrap();
-    std::os::unix::fs::symlink("/etc/passwd", work.path.join("resources/runbook/passwd.md")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", work.path.join("resources/runbook/passwd.md"))
+        .unwrap();
     work.commit("links");
-    let said = refused(&["remote: prompts/sre/passwd.md: ", "remote: resources/runbook/passwd.md: ", "link"]);
+    let said = refused(&[
+        "remote: prompts/sre/passwd.md: ",
+        "remote: resources/runbook/passwd.md: ",
+        "link",
+    ]);
     said.says_not("root:");
     work.back();
 
     let head = work.head();
-    work.ok(&["update-index", "--add", "--cacheinfo", &format!("160000,{head},prompts/vendor")]);
+    work.ok(&[
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        &format!("160000,{head},prompts/vendor"),
+    ]);
     work.ok(&["commit", "--quiet", "--message", "a module"]);
     refused(&["remote: prompts/vendor: ", "submodule"]);
     work.back();
 
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n";
-    for path in ["prompts/sre/large.md", "partials/large.md", "resources/image/large.png", "values/large.txt"] {
+    for path in [
+        "prompts/sre/large.md",
+        "partials/large.md",
+        "resources/image/large.png",
+        "values/large.txt",
+    ] {
         work.write(path, pointer);
     }
     work.commit("pointers");
@@ -228,7 +317,11 @@ async fn v10_links_modules_and_names_that_lead_out_are_refused_and_never_followe
     for name in ["..", ".", ".git", ".GIT", "a/b"] {
         let inner = raw_tree(&work, &[("100644", name, &file)]);
         let root = raw_tree(&work, &[("40000", "prompts", &inner)]);
-        let commit = git_with_input(&work.path, &["commit-tree", "-p", &head, "-m", "odd", &root], b"");
+        let commit = git_with_input(
+            &work.path,
+            &["commit-tree", "-p", &head, "-m", "odd", &root],
+            b"",
+        );
         let commit = String::from_utf8(commit).unwrap().trim().to_owned();
         let said = work.no(&["push", "origin", &format!("{commit}:refs/heads/main")]);
         assert_eq!(host.main(), main, "{name}: {}", said.text);
@@ -267,15 +360,30 @@ async fn names_examples_and_limits_are_checked() {
 async fn only_branches_and_tags_are_taken() {
     let host = Host::small().await;
     let work = host.work("work");
-    for name in ["refs/notes/commits", "refs/stash", "refs/foo/main", "refs/upstream/heads/main", "refs/cuebook/served", "refs/proposals/1/head"] {
+    for name in [
+        "refs/notes/commits",
+        "refs/stash",
+        "refs/foo/main",
+        "refs/upstream/heads/main",
+        "refs/cuebook/served",
+        "refs/proposals/1/head",
+    ] {
         let said = work.no(&["push", "origin", &format!("HEAD:{name}")]);
         let told = said.text.contains("neither a branch nor a tag")
             || said.text.contains("is written by the server alone")
             || said.text.contains("hidden ref");
         assert!(told, "{name}: {}", said.text);
-        assert!(!git(&host.bare(), &["rev-parse", "--verify", "--quiet", name]).ok || name.contains("served"), "{name}");
+        assert!(
+            !git(&host.bare(), &["rev-parse", "--verify", "--quiet", name]).ok
+                || name.contains("served"),
+            "{name}"
+        );
     }
-    assert_eq!(work.ok(&["ls-remote"]).text.matches("refs/").count(), 1, "main alone is listed");
+    assert_eq!(
+        work.ok(&["ls-remote"]).text.matches("refs/").count(),
+        1,
+        "main alone is listed"
+    );
 
     // another branch is kept and not served, even with problems
     work.change(&[("prompts/sre/wip.md", &prompt("{{ not_yet }}"))]);
@@ -283,7 +391,13 @@ async fn only_branches_and_tags_are_taken() {
     said.says("remote: refs/heads/wip is kept here and not served; git push origin HEAD:refs/for/main proposes it");
     said.says_not("error");
     assert!(!host.client().names().await.contains(&"wip".to_owned()));
-    assert_eq!(host.work("again").ok(&["rev-parse", "origin/wip"]).text.trim(), work.head());
+    assert_eq!(
+        host.work("again")
+            .ok(&["rev-parse", "origin/wip"])
+            .text
+            .trim(),
+        work.head()
+    );
 
     // tags, of both kinds
     work.back();
@@ -292,19 +406,26 @@ async fn only_branches_and_tags_are_taken() {
     work.ok(&["push", "origin", "--tags"]);
     work.ok(&["push", "origin", ":light"]);
     let listed = work.ok(&["ls-remote", "--tags"]).text;
-    assert!(listed.contains("refs/tags/heavy") && !listed.contains("light"), "{listed}");
+    assert!(
+        listed.contains("refs/tags/heavy") && !listed.contains("light"),
+        "{listed}"
+    );
 
     // a branch holds commits
     let main = host.main();
     work.change(&[("prompts/sre/after.md", &prompt("Tagged."))]);
     work.ok(&["tag", "--annotate", "--message", "x", "next"]);
     let said = work.no(&["push", "origin", "next:refs/heads/main"]);
-    said.says("remote: refused: what was pushed to refs/heads/main is a tag, and a branch holds commits");
+    said.says(
+        "remote: refused: what was pushed to refs/heads/main is a tag, and a branch holds commits",
+    );
     said.says("TAG^{commit}");
     let file = blob(&work, b"a blob");
     for name in ["refs/heads/main", "refs/heads/other", "refs/tags/blob"] {
         let said = work.no(&["push", "--force", "origin", &format!("{file}:{name}")]);
-        said.says(&format!("remote: refused: what was pushed to {name} is no commit"));
+        said.says(&format!(
+            "remote: refused: what was pushed to {name} is no commit"
+        ));
     }
     assert_eq!(host.main(), main);
     work.ok(&["push", "origin", "next^{commit}:refs/heads/main"]);
@@ -317,16 +438,33 @@ async fn several_refs_move_together_or_not_at_all() {
     let work = host.work("work");
     let main = host.main();
     work.change(&[("prompts/sre/after.md", &prompt("{{ bad }}"))]);
-    let said = work.no(&["push", "--atomic", "origin", "HEAD:main", "HEAD~1:good", "HEAD~1:refs/tags/good"]);
+    let said = work.no(&[
+        "push",
+        "--atomic",
+        "origin",
+        "HEAD:main",
+        "HEAD~1:good",
+        "HEAD~1:refs/tags/good",
+    ]);
     said.says("prompts/sre/after.md:4:4: ");
     assert_eq!(host.main(), main);
     assert_eq!(work.ok(&["ls-remote"]).text.matches("refs/").count(), 1);
     work.back();
     work.change(&[("prompts/sre/after.md", &prompt("Good."))]);
-    let said = work.ok(&["push", "--atomic", "origin", "HEAD:main", "HEAD:good", "HEAD:refs/tags/good"]);
+    let said = work.ok(&[
+        "push",
+        "--atomic",
+        "origin",
+        "HEAD:main",
+        "HEAD:good",
+        "HEAD:refs/tags/good",
+    ]);
     said.says("published 1 prompt: after (0 arguments)");
     said.says("refs/heads/good is kept here");
-    assert_eq!(work.ok(&["ls-remote"]).text.matches(&work.head()).count(), 4);
+    assert_eq!(
+        work.ok(&["ls-remote"]).text.matches(&work.head()).count(),
+        4
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -344,18 +482,21 @@ async fn a_push_to_the_path_passes_the_same_gate_with_and_without_a_server() {
         said.says("refused: 1 error");
         assert_eq!(host.main(), main);
         work.back();
-        work.no(&["push", "--force", "origin", "HEAD~1:main"]).says("refused: this push would take");
+        work.no(&["push", "--force", "origin", "HEAD~1:main"])
+            .says("refused: this push would take");
         assert_eq!(host.main(), main);
     };
     bad(&host, &work);
     work.change(&[("prompts/sre/after.md", &prompt("Proposed by path."))]);
-    work.ok(&["push", "origin", "HEAD:refs/for/main"]).says("opened proposal 1");
+    work.ok(&["push", "origin", "HEAD:refs/for/main"])
+        .says("opened proposal 1");
     work.back();
 
     host.stop().await;
     bad(&host, &work);
     work.change(&[("prompts/sre/after.md", &prompt("Without a server."))]);
-    work.no(&["push", "origin", "HEAD:refs/for/main"]).says("no server is running on this data directory");
+    work.no(&["push", "origin", "HEAD:refs/for/main"])
+        .says("no server is running on this data directory");
     let said = work.ok(&["push", "origin", "HEAD:main"]);
     said.says("remote: no server is running; what you pushed is served when one starts");
     said.says_not("published");
@@ -368,7 +509,10 @@ async fn a_push_is_told_what_it_published_and_to_how_many() {
     let host = Host::small().await;
     let work = host.work("work");
     let said = work.publish(&[
-        ("prompts/sre/triage.md", &TRIAGE.replace("Ticket", "Incident")),
+        (
+            "prompts/sre/triage.md",
+            &TRIAGE.replace("Ticket", "Incident"),
+        ),
         ("prompts/sre/two.md", &prompt("Two.")),
     ]);
     let remote = said.remote();
@@ -382,16 +526,28 @@ async fn a_push_is_told_what_it_published_and_to_how_many() {
     let client = host.client();
     let mut one = client.listen(json!({ "promptsListChanged": true })).await;
     let legacy = {
-        let mut client = Client { revision: "2025-06-18", ..host.client() };
+        let mut client = Client {
+            revision: "2025-06-18",
+            ..host.client()
+        };
         client.initialize().await;
         client
     };
     let mut other = legacy.listen(Value::Null).await;
-    assert_eq!(one.notice().await, "notifications/subscriptions/acknowledged");
-    let said = work.publish(&[("prompts/sre/two.md", &prompt("Three.")), ("resources/runbook/search.md", "# Search\n")]);
+    assert_eq!(
+        one.notice().await,
+        "notifications/subscriptions/acknowledged"
+    );
+    let said = work.publish(&[
+        ("prompts/sre/two.md", &prompt("Three.")),
+        ("resources/runbook/search.md", "# Search\n"),
+    ]);
     assert_eq!(
         said.remote()[..2],
-        ["published 1 prompt: two (0 arguments)", "changed 1 resource; telling 2 clients"]
+        [
+            "published 1 prompt: two (0 arguments)",
+            "changed 1 resource; telling 2 clients"
+        ]
     );
     for events in [&mut one, &mut other] {
         assert_eq!(events.notice().await, PROMPTS);
@@ -403,11 +559,18 @@ async fn a_push_is_told_what_it_published_and_to_how_many() {
     let said = work.publish(&[]);
     let remote = said.remote();
     assert_eq!(remote[0], "published 1 prompt: two (0 arguments, moved)");
-    assert!(remote[1].starts_with("removed 1 prompt: after"), "{}", said.text);
+    assert!(
+        remote[1].starts_with("removed 1 prompt: after"),
+        "{}",
+        said.text
+    );
 
     work.write("README.md", "# Ours\n");
     work.commit("readme");
-    assert_eq!(work.ok(&["push", "origin", "HEAD:main"]).remote()[0], "published; nothing that clients see has changed");
+    assert_eq!(
+        work.ok(&["push", "origin", "HEAD:main"]).remote()[0],
+        "published; nothing that clients see has changed"
+    );
 
     for n in 0..12 {
         work.write(&format!("prompts/many/p{n:02}.md"), prompt("P."));
@@ -429,7 +592,11 @@ async fn v1_a_get_after_the_push_has_the_new_text() {
         pusher.publish(&[("prompts/sre/after.md", &prompt(&text))]);
         let got = host.client().get("after", json!({})).await;
         assert_eq!(got["messages"][0]["content"]["text"], format!("{text}\n"));
-        assert_eq!(got["_meta"]["dev.cuebook/source"]["commit"], pusher.head(), "{got}");
+        assert_eq!(
+            got["_meta"]["dev.cuebook/source"]["commit"],
+            pusher.head(),
+            "{got}"
+        );
     }
 }
 
@@ -441,27 +608,40 @@ async fn v2_what_is_deleted_or_renamed_is_gone_at_once_everywhere() {
     let sre = client.at("/mcp/sre");
     work.remove("prompts/sre/after.md");
     work.remove("resources/runbook/payments.md");
-    work.ok(&["mv", "prompts/review/code-review.md", "prompts/review/review.md"]);
+    work.ok(&[
+        "mv",
+        "prompts/review/code-review.md",
+        "prompts/review/review.md",
+    ]);
     work.publish(&[]);
     assert_eq!(client.names().await, ["review", "triage"]);
     assert_eq!(sre.names().await, ["triage"]);
     for gone in ["after", "code-review"] {
         let (_, code, message) = client.fail("prompts/get", json!({ "name": gone })).await;
         assert_eq!(code, -32602, "{message}");
-        let tool = client.call("tools/call", json!({ "name": "get_prompt", "arguments": { "name": gone } })).await;
+        let tool = client
+            .call(
+                "tools/call",
+                json!({ "name": "get_prompt", "arguments": { "name": gone } }),
+            )
+            .await;
         assert_eq!(tool["isError"], true, "{tool}");
     }
     assert_eq!(host.text("review").await, "Review this.\n");
     let listed = client.call("resources/list", json!({})).await;
     assert_eq!(listed["resources"], json!([]));
-    client.fail("resources/read", json!({ "uri": "runbook://payments" })).await;
+    client
+        .fail("resources/read", json!({ "uri": "runbook://payments" }))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn v4_a_shared_partial_tells_of_every_prompt_it_changes() {
     let host = Host::small().await;
     let work = host.work("work");
-    let with = |name: &str| format!("---\ndescription: {name}\n---\n{name} {{% include \"shared.md\" %}}\n");
+    let with = |name: &str| {
+        format!("---\ndescription: {name}\n---\n{name} {{% include \"shared.md\" %}}\n")
+    };
     work.publish(&[
         ("partials/shared.md", "shared\n"),
         ("prompts/sre/one.md", &with("one")),
@@ -472,7 +652,10 @@ async fn v4_a_shared_partial_tells_of_every_prompt_it_changes() {
     let mut streams = Vec::new();
     for path in ["/mcp", "/mcp/sre", "/mcp/review"] {
         let mut events = client.at(path).listen(filter.clone()).await;
-        assert_eq!(events.notice().await, "notifications/subscriptions/acknowledged");
+        assert_eq!(
+            events.notice().await,
+            "notifications/subscriptions/acknowledged"
+        );
         streams.push(events);
     }
     let said = work.publish(&[("partials/shared.md", "changed\n")]);
@@ -480,7 +663,9 @@ async fn v4_a_shared_partial_tells_of_every_prompt_it_changes() {
     for events in &mut streams {
         assert_eq!(events.notice().await, PROMPTS);
     }
-    assert!(host.text("one").await.contains("changed") && host.text("two").await.contains("changed"));
+    assert!(
+        host.text("one").await.contains("changed") && host.text("two").await.contains("changed")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -498,7 +683,14 @@ async fn p2_whichever_way_it_comes_the_next_get_has_it() {
     by_path.ok(&["push", "origin", "HEAD:other"]);
     assert!(git(&host.bare(), &["update-ref", "refs/heads/main", &new]).ok);
     served(&host, "after", "Behind its back.\n").await;
-    let out = git(&host.bare(), &["fetch", by_path.path.to_str().unwrap(), "+HEAD~1:refs/heads/main"]);
+    let out = git(
+        &host.bare(),
+        &[
+            "fetch",
+            by_path.path.to_str().unwrap(),
+            "+HEAD~1:refs/heads/main",
+        ],
+    );
     assert!(out.ok, "{}", out.text);
     served(&host, "after", "By path.\n").await;
 }
@@ -518,10 +710,15 @@ async fn p3_one_push_of_forty_prompts_is_one_notice_to_subscribers_only() {
     let host = Host::small().await;
     let work = host.work("work");
     let client = host.client();
-    let mut of_prompts = client.listen(json!({ "promptsListChanged": true, "resourcesListChanged": true })).await;
+    let mut of_prompts = client
+        .listen(json!({ "promptsListChanged": true, "resourcesListChanged": true }))
+        .await;
     let mut of_resources = client.listen(json!({ "resourcesListChanged": true })).await;
     for events in [&mut of_prompts, &mut of_resources] {
-        assert_eq!(events.notice().await, "notifications/subscriptions/acknowledged");
+        assert_eq!(
+            events.notice().await,
+            "notifications/subscriptions/acknowledged"
+        );
     }
     for n in 0..40 {
         work.write(&format!("prompts/many/p{n}.md"), prompt("P."));

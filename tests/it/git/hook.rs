@@ -5,7 +5,11 @@ use super::*;
 /// The binary in a folder.
 fn cuebook(at: &Path, arguments: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cuebook"));
-    command.args(arguments).current_dir(at).env_clear().stdin(Stdio::null());
+    command
+        .args(arguments)
+        .current_dir(at)
+        .env_clear()
+        .stdin(Stdio::null());
     command.env("HOME", "/nowhere");
     #[allow(clippy::disallowed_methods, reason = "git must be found")]
     if let Some(path) = std::env::var_os("PATH") {
@@ -49,14 +53,36 @@ fn a_commit_with_a_problem_is_refused_before_it_is_made() {
     work.write("prompts/sre/good.md", prompt("Better."));
     work.ok(&["add", "--all"]);
     work.no(&["commit", "--message", "with the staged other"]);
-    work.ok(&["commit", "--quiet", "--message", "only one", "--", "prompts/sre/good.md"]);
+    work.ok(&[
+        "commit",
+        "--quiet",
+        "--message",
+        "only one",
+        "--",
+        "prompts/sre/good.md",
+    ]);
     let listed = work.ok(&["show", "--stat", "--format=%s"]).text;
-    assert!(listed.contains("good.md") && !listed.contains("other.md"), "{listed}");
-    work.no(&["commit", "--message", "the bad one", "--", "prompts/sre/other.md"]);
+    assert!(
+        listed.contains("good.md") && !listed.contains("other.md"),
+        "{listed}"
+    );
+    work.no(&[
+        "commit",
+        "--message",
+        "the bad one",
+        "--",
+        "prompts/sre/other.md",
+    ]);
     // from a folder below, amended, and without the hook
     let below = work.path.join("prompts/sre");
     assert!(!git(&below, &["commit", "--message", "from below"]).ok);
-    work.ok(&["commit", "--quiet", "--no-verify", "--message", "passed over"]);
+    work.ok(&[
+        "commit",
+        "--quiet",
+        "--no-verify",
+        "--message",
+        "passed over",
+    ]);
     work.no(&["commit", "--amend", "--no-edit"]);
 }
 
@@ -76,7 +102,10 @@ fn warnings_do_not_refuse_and_a_merge_is_checked_too() {
 fn somebody_elses_hook_is_kept() {
     let (_folder, work) = hooked();
     let path = work.path.join(".git/hooks/pre-commit");
-    assert!(cuebook(&work.path, &["hook", "install"]).ok, "again is no error");
+    assert!(
+        cuebook(&work.path, &["hook", "install"]).ok,
+        "again is no error"
+    );
     let said = cuebook(&work.path, &["hook", "uninstall"]);
     assert!(said.ok && !path.exists(), "{}", said.text);
     cuebook(&work.path, &["hook", "uninstall"]).says("There is no ");
@@ -89,12 +118,17 @@ fn somebody_elses_hook_is_kept() {
     said.says("is there already and is kept; add this line to it:");
     said.says("check --staged || exit 1");
     // the line that it advises does what the hook does
-    let line = said.text.lines().find(|line| line.contains("--staged")).unwrap();
+    let line = said
+        .text
+        .lines()
+        .find(|line| line.contains("--staged"))
+        .unwrap();
     std::fs::write(&path, format!("#!/bin/sh\n{}\necho theirs\n", line.trim())).unwrap();
     cuebook::gate::install::executable(&path).unwrap();
     work.write("prompts/sre/worse.md", prompt("{{ nope }}"));
     work.ok(&["add", "--all"]);
-    work.no(&["commit", "--message", "x"]).says("prompts/sre/worse.md:4:4");
+    work.no(&["commit", "--message", "x"])
+        .says("prompts/sre/worse.md:4:4");
     let said = cuebook(&work.path, &["hook", "uninstall"]);
     assert!(!said.ok);
     said.says("was not written by cuebook; it is kept");
@@ -117,11 +151,16 @@ fn it_is_for_clones_and_finds_where_git_looks() {
     };
     tree.write("prompts/sre/bad.md", prompt("{{ nope }}"));
     tree.ok(&["add", "--all"]);
-    tree.no(&["commit", "--message", "bad"]).says("prompts/sre/bad.md:4:4");
+    tree.no(&["commit", "--message", "bad"])
+        .says("prompts/sre/bad.md:4:4");
     work.ok(&["config", "core.hooksPath", "my-hooks"]);
     let said = cuebook(&work.path, &["hook", "install"]);
     assert!(said.ok, "{}", said.text);
-    assert!(work.path.join("my-hooks/pre-commit").is_file(), "{}", said.text);
+    assert!(
+        work.path.join("my-hooks/pre-commit").is_file(),
+        "{}",
+        said.text
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,16 +172,29 @@ async fn a_new_library_keeps_line_ends_and_says_what_it_is() {
     }
     let host = Host::with(Some(Language::En), |_| {}).await;
     host.work("served");
-    for path in [folder.path().join("en"), folder.path().join("ko"), host.folder.path().join("served")] {
+    for path in [
+        folder.path().join("en"),
+        folder.path().join("ko"),
+        host.folder.path().join("served"),
+    ] {
         let work = Work { path };
         assert!(work.path.join("README.md").is_file());
         // somebody on another system, whose editor writes CRLF and whose git is told to keep it
         work.ok(&["config", "core.autocrlf", "false"]);
-        work.write("prompts/sre/crlf.md", prompt("Windows.").replace('\n', "\r\n"));
+        work.write(
+            "prompts/sre/crlf.md",
+            prompt("Windows.").replace('\n', "\r\n"),
+        );
         work.write("resources/runbook/crlf.md", "as\r\nit is\r\n");
         work.commit("line ends");
-        assert_eq!(work.ok(&["show", "HEAD:prompts/sre/crlf.md"]).text, prompt("Windows."));
-        assert_eq!(work.ok(&["show", "HEAD:resources/runbook/crlf.md"]).text, "as\r\nit is\r\n");
+        assert_eq!(
+            work.ok(&["show", "HEAD:prompts/sre/crlf.md"]).text,
+            prompt("Windows.")
+        );
+        assert_eq!(
+            work.ok(&["show", "HEAD:resources/runbook/crlf.md"]).text,
+            "as\r\nit is\r\n"
+        );
         assert_eq!(work.ok(&["status", "--porcelain"]).text, "");
     }
 }

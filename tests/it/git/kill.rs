@@ -8,7 +8,10 @@ use super::*;
 fn kill_git(bare: &Path) {
     for (id, _) in git_processes(bare) {
         // it may have ended meanwhile
-        let _ = Command::new("kill").args(["-KILL", &id.to_string()]).stderr(Stdio::null()).status();
+        let _ = Command::new("kill")
+            .args(["-KILL", &id.to_string()])
+            .stderr(Stdio::null())
+            .status();
     }
 }
 
@@ -40,9 +43,17 @@ async fn a_server_killed_at_any_point_of_a_push_loses_nothing_that_was_acknowled
         work.ok(&["remote", "set-url", "origin", &process.url()]);
         if was_acknowledged {
             acknowledged += 1;
-            assert_eq!(process.server().text("after").await, format!("{text}\n"), "round {round}");
+            assert_eq!(
+                process.server().text("after").await,
+                format!("{text}\n"),
+                "round {round}"
+            );
             let has = git(&bare, &["merge-base", "--is-ancestor", &new, "main"]);
-            assert!(has.ok, "round {round}: an acknowledged push is gone: {}", has.text);
+            assert!(
+                has.ok,
+                "round {round}: an acknowledged push is gone: {}",
+                has.text
+            );
         }
         assert_eq!(left_behind(&bare), Vec::<PathBuf>::new(), "round {round}");
         // no lock blocks the next push: every fifth round, and the next victim shows it as well
@@ -50,10 +61,19 @@ async fn a_server_killed_at_any_point_of_a_push_loses_nothing_that_was_acknowled
             work.change(&[("prompts/sre/after.md", &prompt(&format!("After {round}.")))]);
             let said = work.push();
             assert!(said.ok, "round {round}: {}", said.text);
-            assert_eq!(process.server().text("after").await, format!("After {round}.\n"));
+            assert_eq!(
+                process.server().text("after").await,
+                format!("After {round}.\n")
+            );
         }
     }
-    assert!(acknowledged > 0, "every kill was too early to show anything");
-    assert!(acknowledged < ROUNDS, "every kill was too late to show anything");
+    assert!(
+        acknowledged > 0,
+        "every kill was too early to show anything"
+    );
+    assert!(
+        acknowledged < ROUNDS,
+        "every kill was too late to show anything"
+    );
     assert!(git(&bare, &["fsck", "--strict", "--connectivity-only"]).ok);
 }

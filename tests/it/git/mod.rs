@@ -38,8 +38,14 @@ struct Ran {
 impl Ran {
     /// What the server said, a line each, without `remote:`.
     fn remote(&self) -> Vec<&str> {
-        let lines = self.text.lines().filter_map(|line| line.strip_prefix("remote:"));
-        lines.map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end()).filter(|l| !l.is_empty()).collect()
+        let lines = self
+            .text
+            .lines()
+            .filter_map(|line| line.strip_prefix("remote:"));
+        lines
+            .map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end())
+            .filter(|l| !l.is_empty())
+            .collect()
     }
 
     #[track_caller]
@@ -96,7 +102,11 @@ fn git(at: &Path, arguments: &[&str]) -> Ran {
 fn git_with_input(at: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     use std::io::Write as _;
     let mut command = git_command(at, arguments);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
     let writing = std::thread::spawn(move || stdin.write_all(&input));
@@ -217,8 +227,7 @@ fn prompt(text: &str) -> String {
 }
 
 /// A prompt with one required argument.
-const TRIAGE: &str =
-    "---\ndescription: First response\narguments: [{ name: ticket, required: true }]\n---\nTicket {{ ticket }}.\n";
+const TRIAGE: &str = "---\ndescription: First response\narguments: [{ name: ticket, required: true }]\n---\nTicket {{ ticket }}.\n";
 
 /// A data directory served in this process.
 struct Host {
@@ -246,7 +255,8 @@ impl Host {
     }
 
     async fn with(starter: Option<Language>, change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config::load(None, &|_| None, &[("listen", "127.0.0.1:0".into())]).unwrap();
+        let mut config =
+            Config::load(None, &|_| None, &[("listen", "127.0.0.1:0".into())]).unwrap();
         config.program = env!("CARGO_BIN_EXE_cuebook").into();
         change(&mut config);
         let folder = tempfile::tempdir().unwrap();
@@ -341,7 +351,10 @@ async fn serve(folder: &Path, starter: Option<Language>, config: &Config) -> Run
 }
 
 fn main_of(bare: &Path) -> String {
-    git(bare, &["rev-parse", "--verify", "refs/heads/main"]).text.trim().to_owned()
+    git(bare, &["rev-parse", "--verify", "refs/heads/main"])
+        .text
+        .trim()
+        .to_owned()
 }
 
 /// No lock and no half-received push is left.
@@ -373,10 +386,16 @@ fn git_processes(bare: &Path) -> Vec<(u32, String)> {
     let bare = bare.canonicalize().unwrap();
     let mut out = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+        let Some(id) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
             continue;
         };
-        if std::fs::read_link(entry.path().join("cwd")).is_ok_and(|folder| folder.starts_with(&bare)) {
+        if std::fs::read_link(entry.path().join("cwd"))
+            .is_ok_and(|folder| folder.starts_with(&bare))
+        {
             let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
             out.push((id, String::from_utf8_lossy(&command).replace('\0', " ")));
         }
@@ -407,7 +426,10 @@ impl Process {
         let mut process = Self {
             folder: tempfile::tempdir().unwrap(),
             server: None,
-            settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            settings: settings
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
         };
         process.again();
         process
@@ -478,7 +500,11 @@ fn push_request(work: &Work, old: &str, new: &str) -> Vec<u8> {
         "{old} {new} refs/heads/main\0report-status side-band-64k object-format=sha1 agent=test"
     ));
     out.extend_from_slice(b"0000");
-    let wanted = if old.starts_with("0000") { format!("{new}\n") } else { format!("{new}\n^{old}\n") };
+    let wanted = if old.starts_with("0000") {
+        format!("{new}\n")
+    } else {
+        format!("{new}\n^{old}\n")
+    };
     out.extend(git_with_input(
         &work.path,
         &["pack-objects", "--revs", "--stdout", "--quiet"],
@@ -490,7 +516,12 @@ fn push_request(work: &Work, old: &str, new: &str) -> Vec<u8> {
 /// The same bytes compressed.
 fn gzipped(bytes: &[u8]) -> Vec<u8> {
     use std::io::Write as _;
-    let mut child = Command::new("gzip").arg("-c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = Command::new("gzip")
+        .arg("-c")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let bytes = bytes.to_vec();
     let writing = std::thread::spawn(move || stdin.write_all(&bytes));

@@ -33,7 +33,9 @@ async fn maintenance_while_pushes_run_disturbs_neither() {
             let text = format!("Edit {n}.");
             let said = work.publish(&[("prompts/sre/after.md", &prompt(&text))]);
             said.says("published 1 prompt");
-            let got = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(host.text("after")));
+            let got = tokio::task::block_in_place(|| {
+                tokio::runtime::Handle::current().block_on(host.text("after"))
+            });
             assert_eq!(got, format!("{text}\n"));
         }
         stop.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -42,7 +44,10 @@ async fn maintenance_while_pushes_run_disturbs_neither() {
     assert!(rounds > 0);
     assert_eq!(failures, Vec::<String>::new());
     assert!(git(&bare, &["fsck", "--strict"]).ok);
-    assert_eq!(git(&bare, &["rev-list", "--count", "main"]).text.trim(), "26");
+    assert_eq!(
+        git(&bare, &["rev-list", "--count", "main"]).text.trim(),
+        "26"
+    );
 }
 
 /// Waits until a commit is what is served.
@@ -61,7 +66,15 @@ async fn a_restored_backup_is_served_and_never_moved_by_us() {
     let work = host.work("work");
     let backup = host.folder.path().join("backup.git");
     let old = host.main();
-    assert!(Command::new("cp").arg("-a").arg(host.bare()).arg(&backup).status().unwrap().success());
+    assert!(
+        Command::new("cp")
+            .arg("-a")
+            .arg(host.bare())
+            .arg(&backup)
+            .status()
+            .unwrap()
+            .success()
+    );
     work.publish(&[("prompts/sre/after.md", &prompt("After the backup."))]);
     let lost = host.main();
 
@@ -72,7 +85,8 @@ async fn a_restored_backup_is_served_and_never_moved_by_us() {
     assert_eq!(host.main(), old, "nobody moved it back");
     assert_eq!(host.ready().await["status"], "ready");
     // a push from a clone that still has the lost commit brings it back; nothing is in its way
-    work.ok(&["push", "origin", "HEAD:main"]).says("published 1 prompt: after");
+    work.ok(&["push", "origin", "HEAD:main"])
+        .says("published 1 prompt: after");
     assert_eq!(host.main(), lost);
 
     // by its folder
@@ -89,7 +103,9 @@ async fn a_restored_backup_is_served_and_never_moved_by_us() {
     // and by path, past the server's HTTP, the gate is the same
     let by_path = host.work_by_path("by-path");
     by_path.change(&[("prompts/sre/bad.md", &prompt("{{ nope }}"))]);
-    by_path.no(&["push", "origin", "HEAD:main"]).says("prompts/sre/bad.md:4:4");
+    by_path
+        .no(&["push", "origin", "HEAD:main"])
+        .says("prompts/sre/bad.md:4:4");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,13 +123,19 @@ async fn a_bad_main_from_outside_is_reported_and_mended_by_a_push() {
     })
     .await;
     let ready = host.ready().await;
-    assert_eq!((&ready["status"], &ready["served"]), (&json!("degraded"), &json!(good)), "{ready}");
+    assert_eq!(
+        (&ready["status"], &ready["served"]),
+        (&json!("degraded"), &json!(good)),
+        "{ready}"
+    );
     assert_eq!(host.text("after").await, "Write it down.\n");
     assert_eq!(host.main(), bad, "somebody's ref is theirs");
     // a push that does not mend it is refused, one that does is published
     work.change(&[("prompts/sre/other.md", &prompt("Other."))]);
-    work.no(&["push", "origin", "HEAD:main"]).says("prompts/sre/after.md:4:4");
-    work.publish(&[("prompts/sre/after.md", &prompt("Mended."))]).says("published 2 prompts: after (0 arguments), other");
+    work.no(&["push", "origin", "HEAD:main"])
+        .says("prompts/sre/after.md:4:4");
+    work.publish(&[("prompts/sre/after.md", &prompt("Mended."))])
+        .says("published 2 prompts: after (0 arguments), other");
     assert_eq!(host.text("after").await, "Mended.\n");
     assert_eq!(host.ready().await["status"], "ready");
 }

@@ -6,14 +6,24 @@ const FOR: &str = "HEAD:refs/for/main";
 
 /// Refs of proposals in the repository.
 fn refs(host: &Host) -> Vec<String> {
-    let listed = git(&host.bare(), &["for-each-ref", "--format=%(refname) %(objectname)", "refs/proposals"]);
+    let listed = git(
+        &host.bare(),
+        &[
+            "for-each-ref",
+            "--format=%(refname) %(objectname)",
+            "refs/proposals",
+        ],
+    );
     listed.text.lines().map(str::to_owned).collect()
 }
 
 /// The head of a proposal in the repository.
 fn head(host: &Host, number: u32) -> String {
     let name = format!("refs/proposals/{number}/head");
-    git(&host.bare(), &["rev-parse", "--verify", &name]).text.trim().to_owned()
+    git(&host.bare(), &["rev-parse", "--verify", &name])
+        .text
+        .trim()
+        .to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,11 +54,15 @@ async fn a_push_for_main_opens_a_proposal_and_does_not_publish() {
     assert_eq!(other.ok(&["rev-parse", "FETCH_HEAD"]).text.trim(), commit);
 
     // the same again, then an amended one by the number that was told
-    work.no(&["push", "origin", FOR]).says("proposal 1 has this commit already");
+    work.no(&["push", "origin", FOR])
+        .says("proposal 1 has this commit already");
     work.write("prompts/sre/after.md", prompt("Amended."));
     work.ok(&["commit", "--quiet", "--all", "--amend", "--no-edit"]);
     let said = work.ok(&["push", "-o", "proposal=1", "origin", FOR]);
-    assert_eq!(said.remote()[0], "revised proposal 1 (revision 2): Shorter postmortems");
+    assert_eq!(
+        said.remote()[0],
+        "revised proposal 1 (revision 2): Shorter postmortems"
+    );
     said.says("(forced update)");
     assert_eq!(head(&host, 1), work.head());
     // both revisions are kept
@@ -62,18 +76,35 @@ async fn a_topic_finds_its_proposal_again() {
     let work = host.work("work");
     work.write("prompts/sre/after.md", prompt("One."));
     work.commit("First words");
-    let said = work.ok(&["push", "-o", "topic=shorter", "-o", "title=장애 후 기록", "origin", FOR]);
+    let said = work.ok(&[
+        "push",
+        "-o",
+        "topic=shorter",
+        "-o",
+        "title=장애 후 기록",
+        "origin",
+        FOR,
+    ]);
     assert_eq!(said.remote()[0], "opened proposal 1: 장애 후 기록");
-    assert_eq!(said.remote()[2], "  revise it: git push -o topic=shorter origin HEAD:refs/for/main");
+    assert_eq!(
+        said.remote()[2],
+        "  revise it: git push -o topic=shorter origin HEAD:refs/for/main"
+    );
     // amended
     work.write("prompts/sre/after.md", prompt("Two."));
     work.ok(&["commit", "--quiet", "--all", "--amend", "--no-edit"]);
     let said = work.ok(&["push", "-o", "topic=shorter", "origin", FOR]);
-    assert_eq!(said.remote()[0], "revised proposal 1 (revision 2): 장애 후 기록");
+    assert_eq!(
+        said.remote()[0],
+        "revised proposal 1 (revision 2): 장애 후 기록"
+    );
     // one more commit on top, without a topic: it builds on what is proposed
     work.change(&[("prompts/sre/after.md", &prompt("Three."))]);
     let said = work.ok(&["push", "origin", FOR]);
-    assert_eq!(said.remote()[0], "revised proposal 1 (revision 3): 장애 후 기록");
+    assert_eq!(
+        said.remote()[0],
+        "revised proposal 1 (revision 3): 장애 후 기록"
+    );
     said.says_not("forced");
     assert_eq!(head(&host, 1), work.head());
     // another topic is another proposal
@@ -82,9 +113,21 @@ async fn a_topic_finds_its_proposal_again() {
     let said = work.ok(&["push", "-o", "topic=another", "origin", FOR]);
     said.says("opened proposal 2: change");
     // a new title alone
-    let said = work.ok(&["push", "-o", "topic=another", "-o", "title=New title", "origin", FOR]);
-    assert_eq!(said.remote()[0], "revised proposal 2 (revision 1): New title");
-    work.no(&["push", "-o", "topic=another", "origin", FOR]).says("proposal 2 has this commit already");
+    let said = work.ok(&[
+        "push",
+        "-o",
+        "topic=another",
+        "-o",
+        "title=New title",
+        "origin",
+        FOR,
+    ]);
+    assert_eq!(
+        said.remote()[0],
+        "revised proposal 2 (revision 1): New title"
+    );
+    work.no(&["push", "-o", "topic=another", "origin", FOR])
+        .says("proposal 2 has this commit already");
     // a third, from main, without a topic
     work.back();
     work.change(&[("prompts/sre/third.md", &prompt("Third."))]);
@@ -96,7 +139,8 @@ async fn what_cannot_be_proposed_is_refused_in_words() {
     let host = Host::small_with(|config| config.protected_branches = vec!["stable".into()]).await;
     let work = host.work("work");
     let main = host.main();
-    work.no(&["push", "origin", FOR]).says("main has this commit already: there is nothing to propose");
+    work.no(&["push", "origin", FOR])
+        .says("main has this commit already: there is nothing to propose");
     work.change(&[("prompts/sre/after.md", &prompt("Proposed."))]);
     let refused = |arguments: &[&str], words: &[&str]| {
         let mut all = vec!["push"];
@@ -108,22 +152,60 @@ async fn what_cannot_be_proposed_is_refused_in_words() {
         assert_eq!(refs(&host), Vec::<String>::new(), "{arguments:?}");
         assert_eq!(host.main(), main);
     };
-    refused(&["-o", "topc=x", "origin", FOR], &["no push option `topc` (did you mean `topic`?); there are topic=…, title=… and proposal=<number>"]);
-    refused(&["-o", "ci.skip", "origin", FOR], &["no push option `ci.skip`; there are"]);
-    refused(&["-o", "topic=", "origin", FOR], &["-o topic=… needs a value"]);
-    refused(&["-o", "proposal=seven", "origin", FOR], &["takes the number of a proposal"]);
-    refused(&["-o", "proposal=7", "origin", FOR], &["proposal 7 is not open"]);
-    refused(&["origin", "HEAD:refs/for/other"], &["remote: refused: there is no branch other to propose to", "remote:   git push origin HEAD:refs/for/main"]);
-    refused(&["origin", "HEAD:refs/for/stable"], &["there is no branch stable to propose to"]);
+    refused(
+        &["-o", "topc=x", "origin", FOR],
+        &[
+            "no push option `topc` (did you mean `topic`?); there are topic=…, title=… and proposal=<number>",
+        ],
+    );
+    refused(
+        &["-o", "ci.skip", "origin", FOR],
+        &["no push option `ci.skip`; there are"],
+    );
+    refused(
+        &["-o", "topic=", "origin", FOR],
+        &["-o topic=… needs a value"],
+    );
+    refused(
+        &["-o", "proposal=seven", "origin", FOR],
+        &["takes the number of a proposal"],
+    );
+    refused(
+        &["-o", "proposal=7", "origin", FOR],
+        &["proposal 7 is not open"],
+    );
+    refused(
+        &["origin", "HEAD:refs/for/other"],
+        &[
+            "remote: refused: there is no branch other to propose to",
+            "remote:   git push origin HEAD:refs/for/main",
+        ],
+    );
+    refused(
+        &["origin", "HEAD:refs/for/stable"],
+        &["there is no branch stable to propose to"],
+    );
     refused(&["origin", ":refs/for/main"], &["refs/for/main"]);
     // content is checked as at a push to main
     work.change(&[("prompts/sre/bad.md", &prompt("{{ nope }}"))]);
-    refused(&["origin", FOR], &["remote: prompts/sre/bad.md:4:4: `nope` is not an argument of this prompt", "refused: 1 error"]);
+    refused(
+        &["origin", FOR],
+        &[
+            "remote: prompts/sre/bad.md:4:4: `nope` is not an argument of this prompt",
+            "refused: 1 error",
+        ],
+    );
     // a history of its own
     work.ok(&["checkout", "--quiet", "--orphan", "other"]);
     work.remove("prompts/sre/bad.md");
     work.commit("another history");
-    refused(&["origin", FOR], &["remote: refused: the commit has no history in common with main", "git rebase origin/main"]);
+    refused(
+        &["origin", FOR],
+        &[
+            "remote: refused: the commit has no history in common with main",
+            "git rebase origin/main",
+        ],
+    );
     // a tag is no commit
     work.ok(&["checkout", "--quiet", "main"]);
     work.ok(&["tag", "--annotate", "--message", "x", "heavy", "HEAD~1"]);
@@ -140,8 +222,10 @@ async fn what_main_gets_is_merged() {
     work.ok(&["push", "origin", "HEAD:main"]);
     // it is open no longer: neither by number nor by topic
     work.change(&[("prompts/sre/after.md", &prompt("More."))]);
-    work.no(&["push", "-o", "proposal=1", "origin", FOR]).says("proposal 1 is not open; leave -o proposal out to open a new one");
-    work.ok(&["push", "-o", "topic=t", "origin", FOR]).says("opened proposal 2");
+    work.no(&["push", "-o", "proposal=1", "origin", FOR])
+        .says("proposal 1 is not open; leave -o proposal out to open a new one");
+    work.ok(&["push", "-o", "topic=t", "origin", FOR])
+        .says("opened proposal 2");
     // a proposal and main in one push
     work.back();
     work.change(&[("prompts/sre/both.md", &prompt("Both."))]);
@@ -165,19 +249,26 @@ async fn a_deleted_database_loses_no_proposal_and_nothing_that_is_served() {
         work.ok(&["push", "origin", FOR]);
     }
     work.change(&[("prompts/sre/p3.md", &prompt("Revised."))]);
-    work.ok(&["push", "origin", FOR]).says("revised proposal 3 (revision 2)");
+    work.ok(&["push", "origin", FOR])
+        .says("revised proposal 3 (revision 2)");
     let served = host.client().names().await;
     host.stop().await;
     for entry in std::fs::read_dir(host.data_dir()).unwrap().flatten() {
-        if entry.file_name().to_string_lossy().starts_with("cuebook.db") {
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with("cuebook.db")
+        {
             std::fs::remove_file(entry.path()).unwrap();
         }
     }
     host.start_again().await;
     assert_eq!(host.client().names().await, served);
-    work.no(&["push", "-o", "proposal=3", "origin", FOR]).says("proposal 3 has this commit already");
+    work.no(&["push", "-o", "proposal=3", "origin", FOR])
+        .says("proposal 3 has this commit already");
     work.change(&[("prompts/sre/p3.md", &prompt("Again."))]);
-    work.ok(&["push", "origin", FOR]).says("revised proposal 3 (revision 3): Proposal 3");
+    work.ok(&["push", "origin", FOR])
+        .says("revised proposal 3 (revision 3): Proposal 3");
     work.back();
     work.change(&[("prompts/sre/p4.md", &prompt("Fourth."))]);
     work.ok(&["push", "origin", FOR]).says("opened proposal 4");
@@ -199,7 +290,13 @@ async fn without_a_database_prompts_are_served_and_published_and_proposals_refus
         .unwrap();
         pool.close().await;
     };
-    for (kind, words) in [("corrupt", "cuebook.db: "), ("newer", "was written by a newer release of cuebook (migration 9999)")] {
+    for (kind, words) in [
+        ("corrupt", "cuebook.db: "),
+        (
+            "newer",
+            "was written by a newer release of cuebook (migration 9999)",
+        ),
+    ] {
         let mut host = Host::small().await;
         let work = host.work("work");
         host.stop().await;
@@ -220,6 +317,10 @@ async fn without_a_database_prompts_are_served_and_published_and_proposals_refus
         said.says(words);
         assert_eq!(refs(&host), Vec::<String>::new());
         host.stop().await;
-        assert_eq!(std::fs::read(&database).unwrap(), before, "what it cannot read is left alone");
+        assert_eq!(
+            std::fs::read(&database).unwrap(),
+            before,
+            "what it cannot read is left alone"
+        );
     }
 }

@@ -16,10 +16,16 @@ async fn of_eight_pushes_at_the_same_time_one_wins_and_is_served() {
     for round in 0..10 {
         for (n, work) in works.iter().enumerate() {
             work.back();
-            work.change(&[("prompts/sre/after.md", &prompt(&format!("Round {round} by {n}.")))]);
+            work.change(&[(
+                "prompts/sre/after.md",
+                &prompt(&format!("Round {round} by {n}.")),
+            )]);
         }
         let before = host.main();
-        let pushes: Vec<Child> = works.iter().map(|work| work.start_push(&["origin", "HEAD:main"])).collect();
+        let pushes: Vec<Child> = works
+            .iter()
+            .map(|work| work.start_push(&["origin", "HEAD:main"]))
+            .collect();
         let mut winners = Vec::new();
         for (n, push) in pushes.into_iter().enumerate() {
             let output = push.wait_with_output().unwrap();
@@ -39,7 +45,10 @@ async fn of_eight_pushes_at_the_same_time_one_wins_and_is_served() {
         let winner = winners[0];
         assert_eq!(host.main(), works[winner].head());
         assert_ne!(host.main(), before);
-        assert_eq!(host.text("after").await, format!("Round {round} by {winner}.\n"));
+        assert_eq!(
+            host.text("after").await,
+            format!("Round {round} by {winner}.\n")
+        );
     }
     quiet(&host.bare()).await;
     host.is_tidy();
@@ -68,7 +77,11 @@ async fn a_client_that_vanishes_in_the_middle_leaves_nothing_and_burns_nothing()
         for chunked in [false, true] {
             // in the commands, before the pack, early and late in it
             for cut in [2, 60, 200, 300_000, request.len() - 10] {
-                let framing = if chunked { "Transfer-Encoding" } else { "X-Framing" };
+                let framing = if chunked {
+                    "Transfer-Encoding"
+                } else {
+                    "X-Framing"
+                };
                 let length = (!chunked).then_some(request.len());
                 let headers = [("Content-Type", RECEIVE), (framing, "chunked")];
                 let head = head("POST", "/library.git/git-receive-pack", &headers, length);
@@ -79,7 +92,10 @@ async fn a_client_that_vanishes_in_the_middle_leaves_nothing_and_burns_nothing()
                 stream.write_all(head.as_bytes()).await.unwrap();
                 for piece in request[..cut].chunks(50_000) {
                     if chunked {
-                        stream.write_all(format!("{:x}\r\n", piece.len()).as_bytes()).await.unwrap();
+                        stream
+                            .write_all(format!("{:x}\r\n", piece.len()).as_bytes())
+                            .await
+                            .unwrap();
                     }
                     stream.write_all(piece).await.unwrap();
                     if chunked {
@@ -95,7 +111,11 @@ async fn a_client_that_vanishes_in_the_middle_leaves_nothing_and_burns_nothing()
                 .await;
                 drop(stream);
                 quiet(&process.bare()).await;
-                assert_eq!(left_behind(&process.bare()), Vec::<PathBuf>::new(), "{goes:?} {chunked} {cut}");
+                assert_eq!(
+                    left_behind(&process.bare()),
+                    Vec::<PathBuf>::new(),
+                    "{goes:?} {chunked} {cut}"
+                );
                 assert_eq!(main_of(&process.bare()), old);
             }
         }
@@ -104,7 +124,11 @@ async fn a_client_that_vanishes_in_the_middle_leaves_nothing_and_burns_nothing()
     let before = (Instant::now(), process.server().processor_time());
     tokio::time::sleep(Duration::from_secs(1)).await;
     let used = process.server().processor_time().saturating_sub(before.1);
-    assert!(used < before.0.elapsed() / 4, "{used:?} in {:?}", before.0.elapsed());
+    assert!(
+        used < before.0.elapsed() / 4,
+        "{used:?} in {:?}",
+        before.0.elapsed()
+    );
     work.ok(&["push", "origin", "HEAD:main"]);
     assert_eq!(main_of(&process.bare()), new);
 }
@@ -136,15 +160,25 @@ async fn a_fetch_that_nobody_reads_is_ended() {
     work.write("attachments/noise.bin", noise(30_000_000, 13));
     work.change(&[("prompts/sre/after.md", &prompt("Large."))]);
     work.ok(&["push", "origin", "HEAD:main"]);
-    let mut body = packet(&format!("want {} side-band-64k ofs-delta agent=test\n", work.head()));
+    let mut body = packet(&format!(
+        "want {} side-band-64k ofs-delta agent=test\n",
+        work.head()
+    ));
     body.extend_from_slice(b"0000");
     body.extend(packet("done\n"));
-    let head = head("POST", "/library.git/git-upload-pack", &[("Content-Type", UPLOAD)], Some(body.len()));
+    let head = head(
+        "POST",
+        "/library.git/git-upload-pack",
+        &[("Content-Type", UPLOAD)],
+        Some(body.len()),
+    );
     for reads in [true, false] {
         let mut stream = TcpStream::connect(process.server().address).await.unwrap();
         stream.write_all(head.as_bytes()).await.unwrap();
         stream.write_all(&body).await.unwrap();
-        soon("the pack to begin", stream.read_exact(&mut [0; 1000])).await.unwrap();
+        soon("the pack to begin", stream.read_exact(&mut [0; 1000]))
+            .await
+            .unwrap();
         if reads {
             // gone: at once
             drop(stream);
@@ -157,11 +191,18 @@ async fn a_fetch_that_nobody_reads_is_ended() {
     }
     // a push that stalls ends as well
     let headers = [("Content-Type", RECEIVE)];
-    let stalled = crate::support::http::head("POST", "/library.git/git-receive-pack", &headers, Some(5000));
+    let stalled = crate::support::http::head(
+        "POST",
+        "/library.git/git-receive-pack",
+        &headers,
+        Some(5000),
+    );
     let mut stream = TcpStream::connect(process.server().address).await.unwrap();
     stream.write_all(stalled.as_bytes()).await.unwrap();
     stream.write_all(b"00").await.unwrap();
-    soon("the end", stream.read_to_end(&mut Vec::new())).await.ok();
+    soon("the end", stream.read_to_end(&mut Vec::new()))
+        .await
+        .ok();
     quiet(&process.bare()).await;
     tidy(&process.bare());
 }
@@ -176,7 +217,12 @@ async fn a_push_that_runs_at_sigterm_is_finished_first() {
     let new = work.change(&[("prompts/sre/after.md", &prompt("Finished."))]);
     let request = push_request(&work, &old, &new);
     let headers = [("Content-Type", RECEIVE)];
-    let head = head("POST", "/library.git/git-receive-pack", &headers, Some(request.len()));
+    let head = head(
+        "POST",
+        "/library.git/git-receive-pack",
+        &headers,
+        Some(request.len()),
+    );
     let mut stream = TcpStream::connect(process.server().address).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
     let (first, rest) = request.split_at(request.len() / 3);
@@ -203,7 +249,9 @@ async fn a_push_that_runs_at_sigterm_is_finished_first() {
         stream.write_all(piece).await.unwrap();
     }
     let mut answer = Vec::new();
-    soon("the answer", stream.read_to_end(&mut answer)).await.unwrap();
+    soon("the answer", stream.read_to_end(&mut answer))
+        .await
+        .unwrap();
     let answer = String::from_utf8_lossy(&answer).into_owned();
     assert!(answer.contains("published 1 prompt: after"), "{answer}");
     assert!(answer.contains("ok refs/heads/main"), "{answer}");

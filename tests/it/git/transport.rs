@@ -14,7 +14,12 @@ async fn every_protocol_version_clones_fetches_and_pushes() {
     let reader = host.work("reader");
     for version in ["0", "1", "2"] {
         let setting = format!("protocol.version={version}");
-        let work = Work::clone(host.folder.path(), &host.url(), &format!("v{version}"), &["-c", &setting]);
+        let work = Work::clone(
+            host.folder.path(),
+            &host.url(),
+            &format!("v{version}"),
+            &["-c", &setting],
+        );
         let mut command = git_command(&work.path, &["ls-remote"]);
         command.env("GIT_TRACE_PACKET", "1");
         let trace = run(command).text;
@@ -41,24 +46,46 @@ async fn shallow_and_partial_clones() {
     for version in ["0", "2"] {
         let setting = format!("protocol.version={version}");
         let name = format!("shallow{version}");
-        let shallow = Work::clone(host.folder.path(), &host.url(), &name, &["-c", &setting, "--depth", "1"]);
-        let count = || shallow.ok(&["rev-list", "--count", "HEAD"]).text.trim().to_owned();
+        let shallow = Work::clone(
+            host.folder.path(),
+            &host.url(),
+            &name,
+            &["-c", &setting, "--depth", "1"],
+        );
+        let count = || {
+            shallow
+                .ok(&["rev-list", "--count", "HEAD"])
+                .text
+                .trim()
+                .to_owned()
+        };
         assert_eq!(count(), "1");
         shallow.ok(&["fetch", "--quiet", "--deepen", "2"]);
         assert_eq!(count(), "3");
-        shallow.publish(&[("prompts/sre/after.md", &prompt(&format!("From a shallow clone {version}.")))]);
-        assert_eq!(host.text("after").await, format!("From a shallow clone {version}.\n"));
+        shallow.publish(&[(
+            "prompts/sre/after.md",
+            &prompt(&format!("From a shallow clone {version}.")),
+        )]);
+        assert_eq!(
+            host.text("after").await,
+            format!("From a shallow clone {version}.\n")
+        );
         shallow.ok(&["fetch", "--quiet", "--unshallow"]);
         assert!(!shallow.path.join(".git/shallow").exists());
 
         let name = format!("partial{version}");
         let options = ["-c", &setting, "--filter=blob:none", "--no-checkout"];
         let partial = Work::clone(host.folder.path(), &host.url(), &name, &options);
-        let missing = partial.ok(&["rev-list", "--objects", "--missing=print", "HEAD"]).text;
+        let missing = partial
+            .ok(&["rev-list", "--objects", "--missing=print", "HEAD"])
+            .text;
         assert!(missing.contains("\n?"), "nothing was left out: {missing}");
         partial.ok(&["checkout", "--quiet", "main"]);
         let text = std::fs::read_to_string(partial.path.join("prompts/sre/after.md")).unwrap();
-        assert!(text.contains(&format!("From a shallow clone {version}.")), "{text}");
+        assert!(
+            text.contains(&format!("From a shallow clone {version}.")),
+            "{text}"
+        );
     }
 }
 
@@ -69,17 +96,39 @@ async fn compressed_requests_are_read() {
     let ahead = host.work("ahead");
     // a client that has much to tell compresses what it tells
     for n in 0..120 {
-        behind.ok(&["commit", "--quiet", "--allow-empty", "--message", &n.to_string()]);
+        behind.ok(&[
+            "commit",
+            "--quiet",
+            "--allow-empty",
+            "--message",
+            &n.to_string(),
+        ]);
     }
     ahead.publish(&[("prompts/sre/after.md", &prompt("Changed."))]);
     for version in ["0", "2"] {
-        let mut command = git_command(&behind.path, &["-c", &format!("protocol.version={version}"), "fetch", "origin"]);
-        command.env("GIT_TRACE_CURL", "1").env("GIT_TRACE_CURL_NO_DATA", "1");
+        let mut command = git_command(
+            &behind.path,
+            &[
+                "-c",
+                &format!("protocol.version={version}"),
+                "fetch",
+                "origin",
+            ],
+        );
+        command
+            .env("GIT_TRACE_CURL", "1")
+            .env("GIT_TRACE_CURL_NO_DATA", "1");
         let ran = run(command);
         assert!(ran.ok, "{}", ran.text);
-        let compressed = ran.text.to_ascii_lowercase().contains("content-encoding: gzip");
+        let compressed = ran
+            .text
+            .to_ascii_lowercase()
+            .contains("content-encoding: gzip");
         assert!(compressed, "git did not compress: {}", ran.text);
-        assert_eq!(behind.ok(&["rev-parse", "origin/main"]).text.trim(), ahead.head());
+        assert_eq!(
+            behind.ok(&["rev-parse", "origin/main"]).text.trim(),
+            ahead.head()
+        );
         behind.ok(&["update-ref", "refs/remotes/origin/main", "HEAD~120"]);
     }
     // a push by hand, which no git compresses
@@ -88,14 +137,28 @@ async fn compressed_requests_are_read() {
     let body = gzipped(&push_request(&ahead, &old, &new));
     for encoding in ["gzip", "x-gzip"] {
         let headers = [("Content-Type", RECEIVE), ("Content-Encoding", encoding)];
-        let reply = send(host.address, "POST", "/library.git/git-receive-pack", &headers, &body).await;
+        let reply = send(
+            host.address,
+            "POST",
+            "/library.git/git-receive-pack",
+            &headers,
+            &body,
+        )
+        .await;
         let text = String::from_utf8_lossy(&reply.body).into_owned();
         assert_eq!(reply.status, 200, "{text}");
-        assert_eq!(reply.header("content-type"), Some("application/x-git-receive-pack-result"));
+        assert_eq!(
+            reply.header("content-type"),
+            Some("application/x-git-receive-pack-result")
+        );
         assert_eq!(reply.header("cache-control"), Some("no-cache"));
         let first = encoding == "gzip";
         assert_eq!(text.contains("ok refs/heads/main"), first, "{text}");
-        assert_eq!(text.contains("another push moved main meanwhile"), !first, "{text}");
+        assert_eq!(
+            text.contains("another push moved main meanwhile"),
+            !first,
+            "{text}"
+        );
     }
     assert_eq!(host.main(), new);
     assert_eq!(host.text("after").await, "Compressed.\n");
@@ -110,10 +173,18 @@ async fn chunked_pushes_and_those_that_ask_first_are_read() {
     work.commit("large");
     work.ok(&["config", "http.postBuffer", "65536"]);
     let mut command = git_command(&work.path, &["push", "origin", "HEAD:main"]);
-    command.env("GIT_TRACE_CURL", "1").env("GIT_TRACE_CURL_NO_DATA", "1");
+    command
+        .env("GIT_TRACE_CURL", "1")
+        .env("GIT_TRACE_CURL_NO_DATA", "1");
     let ran = run(command);
     assert!(ran.ok, "{}", ran.text);
-    assert!(ran.text.to_ascii_lowercase().contains("transfer-encoding: chunked"), "{}", ran.text);
+    assert!(
+        ran.text
+            .to_ascii_lowercase()
+            .contains("transfer-encoding: chunked"),
+        "{}",
+        ran.text
+    );
     assert_eq!(host.main(), work.head());
 
     // git's probe before a large request
@@ -131,16 +202,29 @@ async fn chunked_pushes_and_those_that_ask_first_are_read() {
     let old = work.head();
     let new = work.change(&[("prompts/sre/after.md", &prompt("Expected."))]);
     let body = push_request(&work, &old, &new);
-    let headers = [("Content-Type", RECEIVE), ("Expect", "100-continue"), ("Connection", "close")];
-    let head = head("POST", "/library.git/git-receive-pack", &headers, Some(body.len()));
+    let headers = [
+        ("Content-Type", RECEIVE),
+        ("Expect", "100-continue"),
+        ("Connection", "close"),
+    ];
+    let head = head(
+        "POST",
+        "/library.git/git-receive-pack",
+        &headers,
+        Some(body.len()),
+    );
     let mut stream = TcpStream::connect(host.address).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut first = [0; 25];
-    soon("100 Continue", stream.read_exact(&mut first)).await.unwrap();
+    soon("100 Continue", stream.read_exact(&mut first))
+        .await
+        .unwrap();
     assert_eq!(&first, b"HTTP/1.1 100 Continue\r\n\r\n");
     stream.write_all(&body).await.unwrap();
     let mut answer = Vec::new();
-    soon("the answer", stream.read_to_end(&mut answer)).await.unwrap();
+    soon("the answer", stream.read_to_end(&mut answer))
+        .await
+        .unwrap();
     let answer = String::from_utf8_lossy(&answer).into_owned();
     assert!(answer.contains("ok refs/heads/main"), "{answer}");
     assert_eq!(host.text("after").await, "Expected.\n");
@@ -154,7 +238,13 @@ async fn a_large_push_streams_through() {
     work.publish(&[("prompts/sre/after.md", &prompt("Small."))]);
     let before = process.server().memory_kib("VmHWM");
     work.write("attachments/noise.bin", noise(SIZE, 7));
-    for setting in ["core.compression=0", "core.looseCompression=0", "pack.compression=0", "core.bigFileThreshold=1m", "core.fsync=none"] {
+    for setting in [
+        "core.compression=0",
+        "core.looseCompression=0",
+        "pack.compression=0",
+        "core.bigFileThreshold=1m",
+        "core.fsync=none",
+    ] {
         let (key, value) = setting.split_once('=').unwrap();
         work.ok(&["config", key, value]);
     }
@@ -163,7 +253,11 @@ async fn a_large_push_streams_through() {
     said.says("published; nothing that clients see has changed");
     assert_eq!(main_of(&process.bare()), work.head());
     let grown = process.server().memory_kib("VmHWM").saturating_sub(before);
-    assert!(grown < 48 * 1024, "the server grew by {grown} KiB for a push of {} KiB", SIZE / 1024);
+    assert!(
+        grown < 48 * 1024,
+        "the server grew by {grown} KiB for a push of {} KiB",
+        SIZE / 1024
+    );
     tidy(&process.bare());
 }
 
@@ -180,7 +274,8 @@ async fn a_push_over_the_limit_is_told_which_limit() {
         assert!(!said.ok);
         let remote = said.remote().join("\n");
         assert!(
-            remote.contains("at most 300000 bytes (git.max_push_bytes)") && remote.contains("split the push"),
+            remote.contains("at most 300000 bytes (git.max_push_bytes)")
+                && remote.contains("split the push"),
             "{size}: {}",
             said.text
         );
@@ -194,13 +289,23 @@ async fn a_push_over_the_limit_is_told_which_limit() {
 
     // the limit counts what a compressed request holds
     let old = work.head();
-    let mut body = packet(&format!("{old} {} refs/heads/main\0report-status side-band-64k", "1".repeat(40)));
+    let mut body = packet(&format!(
+        "{old} {} refs/heads/main\0report-status side-band-64k",
+        "1".repeat(40)
+    ));
     body.extend_from_slice(b"0000PACK");
     body.resize(6_000_000, 0);
     let body = gzipped(&body);
     assert!(body.len() < 100_000);
     let headers = [("Content-Type", RECEIVE), ("Content-Encoding", "gzip")];
-    let reply = send(host.address, "POST", "/library.git/git-receive-pack", &headers, &body).await;
+    let reply = send(
+        host.address,
+        "POST",
+        "/library.git/git-receive-pack",
+        &headers,
+        &body,
+    )
+    .await;
     let text = String::from_utf8_lossy(&reply.body).into_owned();
     assert!(text.contains("git.max_push_bytes"), "{text}");
     quiet(&host.bare()).await;
@@ -216,16 +321,39 @@ async fn what_no_git_sends_is_refused_in_words() {
         send(host.address, "POST", path, headers, body).await
     };
     for (path, headers, status, words) in [
-        ("/library.git/git-receive-pack", vec![("Content-Type", "text/plain")], 415, RECEIVE),
+        (
+            "/library.git/git-receive-pack",
+            vec![("Content-Type", "text/plain")],
+            415,
+            RECEIVE,
+        ),
         ("/library.git/git-upload-pack", vec![], 415, UPLOAD),
-        ("/library.git/git-upload-pack", vec![("Content-Type", RECEIVE)], 415, UPLOAD),
-        ("/library.git/git-upload-pack", vec![("Content-Type", UPLOAD), ("Content-Encoding", "br")], 415, "gzip"),
-        ("/library.git/git-upload-archive", vec![("Content-Type", UPLOAD)], 404, "nothing here"),
+        (
+            "/library.git/git-upload-pack",
+            vec![("Content-Type", RECEIVE)],
+            415,
+            UPLOAD,
+        ),
+        (
+            "/library.git/git-upload-pack",
+            vec![("Content-Type", UPLOAD), ("Content-Encoding", "br")],
+            415,
+            "gzip",
+        ),
+        (
+            "/library.git/git-upload-archive",
+            vec![("Content-Type", UPLOAD)],
+            404,
+            "nothing here",
+        ),
     ] {
         let reply = post(path, &headers, b"0000").await;
         assert_eq!(reply.status, status, "{path} {headers:?}: {reply:?}");
         assert!(reply.text().contains(words), "{path}: {}", reply.text());
-        assert_eq!(reply.header("content-type"), Some("text/plain; charset=utf-8"));
+        assert_eq!(
+            reply.header("content-type"),
+            Some("text/plain; charset=utf-8")
+        );
     }
     for (path, status, words) in [
         ("/library.git", 404, "git clone this address"),
@@ -235,15 +363,34 @@ async fn what_no_git_sends_is_refused_in_words() {
         ("/library.git/objects/info/packs", 404, "dumb protocol"),
         ("/library.git/config", 404, "nothing here"),
         ("/library.git/../cuebook.db", 404, ""),
-        ("/library.git/info/refs?service=git-upload-archive", 403, "no such git service"),
-        ("/library.git/info/refs?service=git-upload-pack%00", 403, "no such git service"),
-        ("/library.git/info/refs?service=", 403, "no such git service"),
+        (
+            "/library.git/info/refs?service=git-upload-archive",
+            403,
+            "no such git service",
+        ),
+        (
+            "/library.git/info/refs?service=git-upload-pack%00",
+            403,
+            "no such git service",
+        ),
+        (
+            "/library.git/info/refs?service=",
+            403,
+            "no such git service",
+        ),
     ] {
         let reply = host.get(path, &[]).await;
         assert_eq!(reply.status, status, "{path}: {reply:?}");
         assert!(reply.text().contains(words), "{path}: {}", reply.text());
     }
-    let reply = send(host.address, "PUT", "/library.git/git-receive-pack", &[], b"0000").await;
+    let reply = send(
+        host.address,
+        "PUT",
+        "/library.git/git-receive-pack",
+        &[],
+        b"0000",
+    )
+    .await;
     assert_eq!(reply.status, 405);
 
     // what a dumb client's user reads
@@ -251,12 +398,17 @@ async fn what_no_git_sends_is_refused_in_words() {
     command.env("GIT_SMART_HTTP", "0");
     let dumb = run(command);
     assert!(!dumb.ok);
-    dumb.says("remote: there is nothing here; git's dumb protocol is not served, only the smart one");
+    dumb.says(
+        "remote: there is nothing here; git's dumb protocol is not served, only the smart one",
+    );
 
     // no gzip where gzip is promised; half of one
     let old = host.main();
     let request = {
-        let mut body = packet(&format!("{old} {} refs/heads/main\0report-status side-band-64k", "1".repeat(40)));
+        let mut body = packet(&format!(
+            "{old} {} refs/heads/main\0report-status side-band-64k",
+            "1".repeat(40)
+        ));
         body.extend_from_slice(b"0000");
         body.extend_from_slice(&noise(5000, 1));
         gzipped(&body)
@@ -265,13 +417,20 @@ async fn what_no_git_sends_is_refused_in_words() {
     for body in [&b"this is no gzip"[..], &request[..request.len() / 2], b""] {
         for (service, kind) in [("git-receive-pack", RECEIVE), ("git-upload-pack", UPLOAD)] {
             let headers = [("Content-Type", kind), ("Content-Encoding", "gzip")];
-            let head = head("POST", &format!("/library.git/{service}"), &headers, Some(body.len()));
+            let head = head(
+                "POST",
+                &format!("/library.git/{service}"),
+                &headers,
+                Some(body.len()),
+            );
             let mut stream = TcpStream::connect(host.address).await.unwrap();
             stream.write_all(head.as_bytes()).await.unwrap();
             stream.write_all(body).await.unwrap();
             stream.shutdown().await.unwrap();
             // whatever is answered, it ends, and nothing has moved
-            soon("the end", stream.read_to_end(&mut Vec::new())).await.ok();
+            soon("the end", stream.read_to_end(&mut Vec::new()))
+                .await
+                .ok();
         }
     }
     quiet(&host.bare()).await;
@@ -281,10 +440,25 @@ async fn what_no_git_sends_is_refused_in_words() {
     // Git-Protocol is an environment variable of git: odd characters never get there
     let refs = "/library.git/info/refs?service=git-upload-pack";
     let plain = host.get(refs, &[("Git-Protocol", "version=2")]).await;
-    assert!(plain.text().starts_with("000eversion 2\n"), "{}", plain.text());
-    for odd in ["version=2;id", "version=2 x", "version=2$(id)", &format!("version=2:{}", "x".repeat(300))] {
+    assert!(
+        plain.text().starts_with("000eversion 2\n"),
+        "{}",
+        plain.text()
+    );
+    for odd in [
+        "version=2;id",
+        "version=2 x",
+        "version=2$(id)",
+        &format!("version=2:{}", "x".repeat(300)),
+    ] {
         let reply = host.get(refs, &[("Git-Protocol", odd)]).await;
-        assert!(reply.text().starts_with("001e# service=git-upload-pack\n0000"), "{odd}: {}", reply.text());
+        assert!(
+            reply
+                .text()
+                .starts_with("001e# service=git-upload-pack\n0000"),
+            "{odd}: {}",
+            reply.text()
+        );
         assert!(reply.text().contains("refs/heads/main"), "{odd}");
     }
 }
@@ -315,7 +489,10 @@ async fn a_full_queue_is_told_to_one_kind_and_the_others_are_served() {
     })
     .await;
     let reply = host.get(refs, &[]).await;
-    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("5")));
+    assert_eq!(
+        (reply.status, reply.header("retry-after")),
+        (503, Some("5"))
+    );
     assert_eq!(
         reply.text(),
         "the server is busy with other clones and fetches; try again in 5 seconds\n"
@@ -342,7 +519,12 @@ async fn a_place_that_becomes_free_in_time_is_given_on() {
     let host = Host::small_with(|config| config.git.pushes = 1).await;
     let work = host.work("work");
     let main = host.main();
-    let head = head("POST", "/library.git/git-receive-pack", &[("Content-Type", RECEIVE)], Some(1000));
+    let head = head(
+        "POST",
+        "/library.git/git-receive-pack",
+        &[("Content-Type", RECEIVE)],
+        Some(1000),
+    );
     let mut slow = TcpStream::connect(host.address).await.unwrap();
     slow.write_all(head.as_bytes()).await.unwrap();
     slow.write_all(b"00").await.unwrap();
@@ -371,7 +553,9 @@ async fn credentials_are_taken_and_never_logged() {
     let process = Process::start(&[("CUEBOOK_LOG", "trace")]);
     let work = process.work("work");
     work.publish(&[("prompts/sre/after.md", &prompt("One."))]);
-    let with_user = process.url().replace("http://", &format!("http://me:{SECRET}@"));
+    let with_user = process
+        .url()
+        .replace("http://", &format!("http://me:{SECRET}@"));
     let cloned = Work::clone(process.folder.path(), &with_user, "password", &[]);
     cloned.publish(&[("prompts/sre/after.md", &prompt("Two."))]);
     let bearer = format!("http.extraHeader=Authorization: Bearer {SECRET}");

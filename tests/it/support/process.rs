@@ -38,7 +38,9 @@ impl Server {
             move || {
                 let mut line = Vec::new();
                 while stderr.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-                    log.lock().unwrap().push_str(&String::from_utf8_lossy(&line));
+                    log.lock()
+                        .unwrap()
+                        .push_str(&String::from_utf8_lossy(&line));
                     line.clear();
                 }
             }
@@ -122,7 +124,9 @@ impl Server {
     pub(crate) async fn text(&self, name: &str) -> String {
         let reply = self.call("prompts/get", json!({ "name": name })).await;
         let text = &reply["result"]["messages"][0]["content"]["text"];
-        text.as_str().unwrap_or_else(|| panic!("{reply}")).to_owned()
+        text.as_str()
+            .unwrap_or_else(|| panic!("{reply}"))
+            .to_owned()
     }
 
     /// Sends a signal.
@@ -141,7 +145,11 @@ impl Server {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status.code();
             }
-            assert!(started.elapsed() < Duration::from_secs(30), "it does not end: {}", self.log());
+            assert!(
+                started.elapsed() < Duration::from_secs(30),
+                "it does not end: {}",
+                self.log()
+            );
             std::thread::sleep(Duration::from_millis(10));
         };
         self.reading.take().unwrap().join().unwrap();
