@@ -8,6 +8,7 @@ mod frozen;
 mod markers;
 mod names;
 mod regressions;
+mod secrets;
 mod templates;
 
 use cuebook::catalog::build::{Built, build_and_run};

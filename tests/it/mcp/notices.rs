@@ -420,6 +420,34 @@ async fn a_reader_that_has_stopped_stalls_nobody() {
 }
 
 #[tokio::test]
+async fn many_streams_are_each_told_once_in_waves() {
+    let library = TestLibrary::small();
+    let server = TestServer::start(&library).await;
+    let client = Client::modern(&server);
+    let mut streams = Vec::new();
+    for _ in 0..400 {
+        let mut events = client.listen(json!({ "promptsListChanged": true })).await;
+        events.notice().await;
+        streams.push(events);
+    }
+    for round in 0..2 {
+        let (path, text) = postmortem(&format!("Round {round}."));
+        publish(&server, &library, &[(path, &text)]).await;
+        // the next round's notice would be a second one of this, were there one
+        for events in &mut streams {
+            assert_eq!(events.notice().await, PROMPTS);
+        }
+    }
+    publish(&server, &library, &[("resources/guide/one.md", "# One\n")]).await;
+    let stopping = tokio::spawn(server.stop());
+    for events in &mut streams {
+        let last = events.message().await.unwrap();
+        assert_eq!(last["result"]["resultType"], "complete", "{last}");
+    }
+    stopping.await.unwrap();
+}
+
+#[tokio::test]
 async fn streams_are_bounded_and_a_place_is_given_back() {
     let library = TestLibrary::small();
     let server = TestServer::with(
