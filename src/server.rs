@@ -266,7 +266,7 @@ fn open(
             if created {
                 create(&library, starter)?;
             }
-            let swept = git::remove_stale(&library)?;
+            let swept = git::remove_stale(&library, crate::clock::unix_seconds())?;
             if swept.removed > 0 {
                 tracing::warn!(
                     removed = swept.removed,
