@@ -67,7 +67,7 @@ async fn a_push_for_main_opens_a_proposal_and_does_not_publish() {
     assert_eq!(head(&host, 1), work.head());
     // both revisions are kept
     assert_eq!(refs(&host).len(), 3);
-    host.is_tidy();
+    settled(&host.bare()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -222,7 +222,7 @@ async fn what_cannot_be_proposed_is_refused_in_words() {
     work.ok(&["checkout", "--quiet", "main"]);
     work.ok(&["tag", "--annotate", "--message", "x", "heavy", "HEAD~1"]);
     refused(&["origin", "heavy:refs/for/main"], &["is a tag"]);
-    host.is_tidy();
+    settled(&host.bare()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
