@@ -270,7 +270,7 @@ fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
             if created {
                 create(&library, starter)?;
             }
-            let swept = git::remove_stale(&library)?;
+            let swept = git::remove_stale(&library, crate::clock::unix_seconds())?;
             if swept.removed > 0 {
                 tracing::warn!(
                     removed = swept.removed,
@@ -410,6 +410,10 @@ fn refuse_library(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// How long a lock is waited for: a hook looks whether it is held, and a child of a server that was killed holds it until
+/// it has become git.
+const LOCKING: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// One process for each data directory.
 fn lock(path: &Path) -> anyhow::Result<File> {
     let file = path.join("lock");
@@ -419,7 +423,13 @@ fn lock(path: &Path) -> anyhow::Result<File> {
         .write(true)
         .open(&file)
         .with_context(|| format!("cannot write in the data directory {}", path.display()))?;
-    match lock.try_lock() {
+    let started = std::time::Instant::now();
+    let mut locked = lock.try_lock();
+    while matches!(locked, Err(std::fs::TryLockError::WouldBlock)) && started.elapsed() < LOCKING {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        locked = lock.try_lock();
+    }
+    match locked {
         Ok(()) => Ok(lock),
         Err(std::fs::TryLockError::WouldBlock) => {
             bail!(

@@ -21,11 +21,15 @@ pub struct Swept {
 
 /// Removes locks and half-received objects that a killed process left behind. Only for whoever holds the data
 /// directory's lock. A git process that outlived its server is waited for; what it may still need stays.
-pub fn remove_stale(repository: &Path) -> std::io::Result<Swept> {
-    remove_within(repository, PATIENCE)
+pub fn remove_stale(repository: &Path, now_seconds: u64) -> std::io::Result<Swept> {
+    remove_within(repository, now_seconds, PATIENCE)
 }
 
-fn remove_within(repository: &Path, patience: Duration) -> std::io::Result<Swept> {
+fn remove_within(
+    repository: &Path,
+    now_seconds: u64,
+    patience: Duration,
+) -> std::io::Result<Swept> {
     let repository = repository.canonicalize()?;
     let started = Instant::now();
     loop {
@@ -45,7 +49,7 @@ fn remove_within(repository: &Path, patience: Duration) -> std::io::Result<Swept
         };
         let mut swept = Swept::default();
         for path in found {
-            if least > 0 && age(&path) < least {
+            if least > 0 && now_seconds.saturating_sub(written(&path)) < least {
                 swept.kept += 1;
                 continue;
             }
@@ -130,8 +134,8 @@ fn is_lock(path: &Path) -> bool {
         .is_some_and(|extension| extension == "lock")
 }
 
-/// Seconds since anything in it was written; 0 where that cannot be said.
-fn age(path: &Path) -> u64 {
+/// When anything in it was last written, in seconds since 1970; the far future where that cannot be said.
+fn written(path: &Path) -> u64 {
     let mut newest = 0;
     let mut paths = vec![path.to_path_buf()];
     while let Some(path) = paths.pop() {
@@ -150,7 +154,7 @@ fn age(path: &Path) -> u64 {
             );
         }
     }
-    crate::clock::unix_seconds().saturating_sub(newest)
+    newest
 }
 
 /// Whether a process that may write works in the repository; none where nobody can say.
@@ -227,12 +231,11 @@ mod tests {
         let (folder, stale, stays) = repository();
         let there = |path: &&str| folder.path().join(path).exists();
         if cfg!(target_os = "linux") {
-            let swept = remove_stale(folder.path()).unwrap();
+            let swept = remove_stale(folder.path(), written(folder.path())).unwrap();
             assert_eq!((swept.removed, swept.kept), (stale.len(), 0));
             assert!(!stale.iter().any(there));
         }
         assert!(stays.iter().all(there));
-        assert!(age(&folder.path().join("refs")) < 60);
     }
 
     #[cfg(target_os = "linux")]
@@ -246,9 +249,10 @@ mod tests {
             .spawn()
             .unwrap();
         let repository = folder.path().canonicalize().unwrap();
+        let now = written(&repository);
         assert_eq!(at_work(&repository), Some(true));
         assert_eq!(remove_unfinished(&repository).unwrap(), 0);
-        let kept = remove_within(&repository, Duration::ZERO).unwrap();
+        let kept = remove_within(&repository, now, Duration::ZERO).unwrap();
         assert_eq!((kept.removed, kept.kept), (0, stale.len()));
         let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000);
         let old = std::fs::File::options()
@@ -256,7 +260,7 @@ mod tests {
             .open(repository.join("HEAD.lock"))
             .unwrap();
         old.set_modified(long_ago).unwrap();
-        let kept = remove_within(&repository, Duration::ZERO).unwrap();
+        let kept = remove_within(&repository, now, Duration::ZERO).unwrap();
         assert_eq!(
             (kept.removed, kept.kept),
             (1, stale.len() - 1),
@@ -264,7 +268,7 @@ mod tests {
         );
 
         let path = repository.clone();
-        let sweeping = std::thread::spawn(move || remove_stale(&path).unwrap());
+        let sweeping = std::thread::spawn(move || remove_stale(&path, now).unwrap());
         drop(writer.stdin.take());
         writer.wait().unwrap();
         // the process has removed its lock itself

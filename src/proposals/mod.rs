@@ -83,7 +83,16 @@ pub struct Proposals {
     /// Where proposals go as branches.
     upstream: Option<Arc<Upstream>>,
     /// Numbers are given one at a time.
-    writing: Mutex<()>,
+    writing: Mutex<Rows>,
+}
+
+/// How the rows stand against the refs.
+#[derive(Debug, PartialEq)]
+enum Rows {
+    /// As they should.
+    Whole,
+    /// A ref was written and its row could not be: the disk was full, the database busy.
+    Behind,
 }
 
 impl Proposals {
@@ -93,7 +102,7 @@ impl Proposals {
             store,
             repository,
             upstream,
-            writing: Mutex::new(()),
+            writing: Mutex::new(Rows::Whole),
         }
     }
 
@@ -106,7 +115,11 @@ impl Proposals {
         now_ms: i64,
     ) -> Result<Written, ProposeError> {
         let options = Options::parse(options)?;
-        let _one = self.writing.lock().await;
+        let mut rows = self.writing.lock().await;
+        if *rows == Rows::Behind {
+            self.bring_up(now_ms).await?;
+            *rows = Rows::Whole;
+        }
         let open = self.store.proposals_in(State::Open.as_str()).await?;
         let known: Vec<Open> = open
             .iter()
@@ -172,7 +185,10 @@ impl Proposals {
                 move |repository| write_refs(repository, &row, old.as_deref())
             })
             .await?;
-        self.store.put_proposal(&row, &actor.name).await?;
+        if let Err(error) = self.store.put_proposal(&row, &actor.name).await {
+            *rows = Rows::Behind;
+            return Err(error.into());
+        }
         Ok(Written {
             proposal: row,
             old,
@@ -194,7 +210,13 @@ impl Proposals {
     /// Puts right what a crash, a deleted database or a push to main has left: a row for every proposal that is only a
     /// ref, and `merged` for every open one that main has. Returns how many rows it wrote.
     pub async fn reconcile(self: &Arc<Self>, now_ms: i64) -> Result<usize, ProposeError> {
-        let _one = self.writing.lock().await;
+        let mut rows = self.writing.lock().await;
+        let written = self.bring_up(now_ms).await?;
+        *rows = Rows::Whole;
+        Ok(written)
+    }
+
+    async fn bring_up(self: &Arc<Self>, now_ms: i64) -> Result<usize, ProposeError> {
         let open = self.store.proposals_in(State::Open.as_str()).await?;
         let mut written = 0;
         let found = self.blocking(heads).await?;

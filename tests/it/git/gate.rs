@@ -51,8 +51,7 @@ async fn v9_a_bad_file_is_refused_with_its_place_and_a_hint() {
     said.says("! [remote rejected] HEAD -> main (pre-receive hook declined)");
     assert_eq!(host.main(), main);
     assert!(!host.client().names().await.contains(&"bad".to_owned()));
-    quiet(&host.bare()).await;
-    host.is_tidy();
+    settled(&host.bare()).await;
 
     // the next push, mended
     work.publish(&[("prompts/sre/bad.md", &prompt("Hello."))]);
@@ -184,7 +183,7 @@ async fn v8_main_and_protected_branches_go_only_forward() {
     work.ok(&["push", "--force", "origin", "HEAD:wip"]);
     work.ok(&["push", "origin", ":wip"]);
     assert_eq!(host.text("after").await, "Second.\n");
-    host.is_tidy();
+    settled(&host.bare()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -326,8 +325,7 @@ async fn v10_links_modules_and_names_that_lead_out_are_refused_and_never_followe
         let said = work.no(&["push", "origin", &format!("{commit}:refs/heads/main")]);
         assert_eq!(host.main(), main, "{name}: {}", said.text);
     }
-    quiet(&host.bare()).await;
-    host.is_tidy();
+    settled(&host.bare()).await;
     assert_eq!(host.client().names().await.len(), 3);
 }
 

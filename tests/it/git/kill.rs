@@ -56,13 +56,7 @@ async fn a_server_killed_at_any_point_of_a_push_loses_nothing_that_was_acknowled
             );
         }
         // a git that outlived its server may still be at work, and tidies up after itself
-        quiet(&bare).await;
-        soon("what a dying git left to be removed", async {
-            while !left_behind(&bare).is_empty() {
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            }
-        })
-        .await;
+        settled(&bare).await;
         // no lock blocks the next push: every fifth round, and the next victim shows it as well
         if round % 5 == 4 {
             work.change(&[("prompts/sre/after.md", &prompt(&format!("After {round}.")))]);

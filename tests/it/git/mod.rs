@@ -336,11 +336,6 @@ impl Host {
         let running = serve(self.folder.path(), None, &self.config).await;
         self.running = Some(running);
     }
-
-    #[track_caller]
-    fn is_tidy(&self) {
-        tidy(&self.bare());
-    }
 }
 
 async fn serve(folder: &Path, starter: Option<Language>, config: &Config) -> Running {
@@ -356,12 +351,6 @@ fn main_of(bare: &Path) -> String {
         .text
         .trim()
         .to_owned()
-}
-
-/// No lock and no half-received push is left.
-#[track_caller]
-fn tidy(bare: &Path) {
-    assert_eq!(left_behind(bare), Vec::<PathBuf>::new());
 }
 
 /// Locks and half-received pushes.
@@ -403,6 +392,17 @@ fn git_processes(bare: &Path) -> Vec<(u32, String)> {
         }
     }
     out
+}
+
+/// Waits until no git works in a repository, no lock and no half-received push is left.
+async fn settled(bare: &Path) {
+    quiet(bare).await;
+    soon("what is left to be removed", async {
+        while !left_behind(bare).is_empty() || !git_processes(bare).is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
 }
 
 /// Waits until no git process works in a repository.

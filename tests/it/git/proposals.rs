@@ -67,7 +67,7 @@ async fn a_push_for_main_opens_a_proposal_and_does_not_publish() {
     assert_eq!(head(&host, 1), work.head());
     // both revisions are kept
     assert_eq!(refs(&host).len(), 3);
-    host.is_tidy();
+    settled(&host.bare()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -222,7 +222,7 @@ async fn what_cannot_be_proposed_is_refused_in_words() {
     work.ok(&["checkout", "--quiet", "main"]);
     work.ok(&["tag", "--annotate", "--message", "x", "heavy", "HEAD~1"]);
     refused(&["origin", "heavy:refs/for/main"], &["is a tag"]);
-    host.is_tidy();
+    settled(&host.bare()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -335,4 +335,25 @@ async fn without_a_database_prompts_are_served_and_published_and_proposals_refus
             "what it cannot read is left alone"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_whose_record_could_not_be_written_opens_no_second_proposal() {
+    let host = Host::small().await;
+    let work = host.work("work");
+    work.change(&[("prompts/sre/after.md", &prompt("Proposed."))]);
+    // somebody else writes in the database for as long as the server waits
+    let database = host.data_dir().join("cuebook.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&database);
+    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
+    let busy = pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let said = work.no(&["push", "origin", FOR]);
+    said.says("the server could not write it; its log says more");
+    busy.rollback().await.unwrap();
+    work.no(&["push", "origin", FOR])
+        .says("proposal 1 has this commit already");
+    work.change(&[("prompts/sre/after.md", &prompt("More."))]);
+    work.ok(&["push", "origin", FOR])
+        .says("revised proposal 1 (revision 2): change");
+    assert_eq!(refs(&host).len(), 3);
 }

@@ -50,8 +50,7 @@ async fn of_eight_pushes_at_the_same_time_one_wins_and_is_served() {
             format!("Round {round} by {winner}.\n")
         );
     }
-    quiet(&host.bare()).await;
-    host.is_tidy();
+    settled(&host.bare()).await;
     assert!(git(&host.bare(), &["fsck", "--strict"]).ok);
 }
 
@@ -110,13 +109,8 @@ async fn a_client_that_vanishes_in_the_middle_leaves_nothing_and_burns_nothing()
                 })
                 .await;
                 drop(stream);
-                quiet(&process.bare()).await;
-                assert_eq!(
-                    left_behind(&process.bare()),
-                    Vec::<PathBuf>::new(),
-                    "{goes:?} {chunked} {cut}"
-                );
-                assert_eq!(main_of(&process.bare()), old);
+                settled(&process.bare()).await;
+                assert_eq!(main_of(&process.bare()), old, "{goes:?} {chunked} {cut}");
             }
         }
     }
@@ -146,8 +140,7 @@ async fn a_git_that_is_killed_while_it_pushes_leaves_nothing() {
         tokio::time::sleep(Duration::from_millis(after)).await;
         push.kill().unwrap();
         push.wait().unwrap();
-        quiet(&process.bare()).await;
-        tidy(&process.bare());
+        settled(&process.bare()).await;
     }
     work.git(&["push", "origin", "HEAD:main"]);
     assert_eq!(main_of(&process.bare()), work.head());
@@ -203,8 +196,7 @@ async fn a_fetch_that_nobody_reads_is_ended() {
     soon("the end", stream.read_to_end(&mut Vec::new()))
         .await
         .ok();
-    quiet(&process.bare()).await;
-    tidy(&process.bare());
+    settled(&process.bare()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -260,5 +252,5 @@ async fn a_push_that_runs_at_sigterm_is_finished_first() {
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("waiting for 1 push to end"), "{log}");
     assert_eq!(main_of(&bare), new);
-    tidy(&bare);
+    settled(&bare).await;
 }

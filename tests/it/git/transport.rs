@@ -168,7 +168,7 @@ async fn compressed_requests_are_read() {
     }
     assert_eq!(host.main(), new);
     assert_eq!(host.text("after").await, "Compressed.\n");
-    host.is_tidy();
+    settled(&host.bare()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -264,7 +264,7 @@ async fn a_large_push_streams_through() {
         "the server grew by {grown} KiB for a push of {} KiB",
         SIZE / 1024
     );
-    tidy(&process.bare());
+    settled(&process.bare()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -290,8 +290,7 @@ async fn a_push_over_the_limit_is_told_which_limit() {
         assert_eq!(host.main(), main);
         work.back();
     }
-    quiet(&host.bare()).await;
-    host.is_tidy();
+    settled(&host.bare()).await;
 
     // the limit counts what a compressed request holds
     let old = work.head();
@@ -314,8 +313,7 @@ async fn a_push_over_the_limit_is_told_which_limit() {
     .await;
     let text = String::from_utf8_lossy(&reply.body).into_owned();
     assert!(text.contains("git.max_push_bytes"), "{text}");
-    quiet(&host.bare()).await;
-    host.is_tidy();
+    settled(&host.bare()).await;
     // what fits goes in
     work.publish(&[("prompts/sre/after.md", &prompt("Small."))]);
 }
@@ -441,7 +439,7 @@ async fn what_no_git_sends_is_refused_in_words() {
     }
     quiet(&host.bare()).await;
     assert_eq!(host.main(), before);
-    host.is_tidy();
+    settled(&host.bare()).await;
 
     // Git-Protocol is an environment variable of git: odd characters never get there
     let refs = "/library.git/info/refs?service=git-upload-pack";
