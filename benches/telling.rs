@@ -109,6 +109,7 @@ async fn server(path: &Path) {
     let router = router(AppState {
         registry: registry.clone(),
         mcp: service,
+        previews: Arc::default(),
         git: None,
         upstream: None,
         allowed: Arc::new(Allowed::default()),
