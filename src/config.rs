@@ -303,11 +303,16 @@ fn remote_url(value: &str) -> Result<Option<String>, String> {
     let authority = value
         .split_once("://")
         .map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
-    if authority
-        .rsplit_once('@')
-        .is_some_and(|(user, _)| user.contains(':'))
+    // a token stands there as a name too, and the URL is shown to everybody
+    let scheme = value.split("://").next().unwrap_or_default();
+    let is_http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    if let Some((user, _)) = authority.rsplit_once('@')
+        && (is_http || user.contains(':'))
     {
-        return Err("must not hold a password; put the token in upstream.token_file".into());
+        return Err(
+            "must hold no name, password or token; set upstream.username and upstream.token_file"
+                .into(),
+        );
     }
     // `ext::` runs a command, and an option is no URL
     if value.starts_with('-') || value.contains("::") || value.chars().any(char::is_control) {

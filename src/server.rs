@@ -73,6 +73,9 @@ impl Running {
             git.hooks.cancel();
             let _ = git.answering.await;
             let _ = git.tidying.await;
+            if let Some(keeping_up) = git.keeping_up {
+                let _ = keeping_up.await;
+            }
             if let Some(store) = git.store {
                 store.close().await;
             }
@@ -86,6 +89,7 @@ struct Git {
     hooks: CancellationToken,
     answering: JoinHandle<()>,
     tidying: JoinHandle<()>,
+    keeping_up: Option<JoinHandle<()>>,
     store: Option<Store>,
 }
 
@@ -155,6 +159,7 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
                 upstream.as_ref(),
                 &url,
                 &pushes,
+                shutdown.clone(),
             )
             .await?;
             (Some(git), Some(endpoint))
@@ -219,7 +224,8 @@ async fn tidy(
         let (repository, settings) = (repository.clone(), settings.clone());
         let done = tokio::task::spawn_blocking(move || {
             repository.configure(&settings)?;
-            git::remove_unfinished(repository.path()).map_err(git::GitError::from)
+            let now = crate::clock::unix_seconds();
+            git::remove_unfinished(repository.path(), Some(now)).map_err(git::GitError::from)
         });
         match done.await {
             Ok(Ok(0)) | Err(_) => {}
@@ -285,6 +291,15 @@ fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
                 );
             }
             let repository = Repository::open(&library)?;
+            if repository.read_ref(git::MAIN)?.is_none()
+                && let Some(head) = repository.head_branch()?
+            {
+                bail!(
+                    "{} has no main, and what is served is main; its branch is {head}: git -C {} branch -m {head} main",
+                    library.display(),
+                    crate::gate::install::quoted(&library)
+                );
+            }
             let settings = registry::Settings {
                 remember: true,
                 ..settings
@@ -315,9 +330,16 @@ async fn take_pushes(
     upstream: Option<&Arc<Upstream>>,
     url: &str,
     pushes: &TaskTracker,
+    stopping: CancellationToken,
 ) -> anyhow::Result<(Git, Arc<git_http::Endpoint>)> {
     let hooks = crate::gate::install::install(data_dir, &config.program)
         .context("cannot write the hooks that check a push")?;
+    if let Some(hook) = crate::gate::install::passed_over(&hooks) {
+        bail!(
+            "{} cannot be run, so git would take pushes unchecked; is the data directory on a file system that is mounted noexec?",
+            hook.display()
+        );
+    }
     let settings = pack::own_settings(&hooks, config.git.max_push_bytes);
     repository.configure(&settings)?;
     let database = data_dir.join("cuebook.db");
@@ -331,9 +353,6 @@ async fn take_pushes(
                     .filter(|upstream| upstream.settings().mode == Mode::Propose)
                     .cloned(),
             ));
-            if let Err(error) = proposals.reconcile(crate::clock::unix_millis()).await {
-                tracing::error!(%error, "the proposals could not be brought up to the repository");
-            }
             (Some(store), Ok(proposals))
         }
         Err(error) => {
@@ -341,6 +360,7 @@ async fn take_pushes(
             (None, Err(format!("{}: {error}", database.display())))
         }
     };
+    let kept_up = proposals.as_ref().ok().cloned();
     let told = mcp.clone();
     let gate = Arc::new(Gate::new(
         registry.clone(),
@@ -351,17 +371,21 @@ async fn take_pushes(
     ));
     let cancel = CancellationToken::new();
     let answering = answer_hooks(data_dir, gate, cancel.clone())?;
+    let keeping_up = kept_up
+        .map(|proposals| tokio::spawn(proposals.keep_up(registry.subscribe(), cancel.clone())));
     let tidying = tokio::spawn(tidy(repository.clone(), settings, cancel.clone()));
     let endpoint = git_http::Endpoint::new(
         repository.path().canonicalize()?,
         hooks,
         config.git.clone(),
         pushes.clone(),
+        stopping,
     );
     let git = Git {
         hooks: cancel,
         answering,
         tidying,
+        keeping_up,
         store,
     };
     Ok((git, Arc::new(endpoint)))

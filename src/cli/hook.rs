@@ -62,20 +62,30 @@ pub(super) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<Exi
 
 /// Where a clone's pre-commit hook belongs; git's own word, since `core.hooksPath` and worktrees move it.
 fn pre_commit(dir: &Path) -> anyhow::Result<PathBuf> {
-    let hooks = crate::git::hooks_folder(dir)
-        .with_context(|| format!("{} is no clone; run this in one, or name it", dir.display()))?;
-    Ok(hooks.join("pre-commit"))
-}
-
-fn install(dir: &Path, out: &mut impl Write) -> anyhow::Result<ExitCode> {
-    let repository = Repository::open(dir)
-        .with_context(|| format!("{} is no clone; run this in one, or name it", dir.display()))?;
-    if repository.is_bare() {
+    if Repository::open(dir).is_ok_and(|repository| repository.is_bare()) {
         bail!(
             "{} is a bare repository: nobody commits there, and its server checks every push",
             dir.display()
         );
     }
+    let (top, hooks) = crate::git::hooks_folder(dir)
+        .with_context(|| format!("{} is no clone; run this in one, or name it", dir.display()))?;
+    let git = crate::git::common_folder(dir)?;
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let (top, git) = (real(&top), real(&git));
+    if !real(&hooks).starts_with(&top) && !real(&hooks).starts_with(&git) {
+        let program = std::env::current_exe().context("cannot find this program")?;
+        bail!(
+            "your git runs the hooks of {} for every repository (core.hooksPath); to have this library checked, add to \
+             pre-commit there:\n  if [ -d prompts ]; then {} check --staged || exit 1; fi",
+            hooks.display(),
+            quoted(&program)
+        );
+    }
+    Ok(hooks.join("pre-commit"))
+}
+
+fn install(dir: &Path, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let path = pre_commit(dir)?;
     let program = std::env::current_exe().context("cannot find this program")?;
     let text = format!(

@@ -72,8 +72,10 @@ pub fn run(
 /// `old new ref` lines.
 fn updates(input: &mut impl BufRead) -> Result<Vec<Update>, HookError> {
     let mut out = Vec::new();
-    for line in input.lines() {
-        out.push(update(&line?)?);
+    for line in input.split(b'\n') {
+        let line = String::from_utf8(line?)
+            .map_err(|_| HookError::Protocol("the name of a ref is not UTF-8; rename it"))?;
+        out.push(update(&line)?);
         if out.len() > MAX_REFS {
             return Err(HookError::Protocol("a push moves more than 10000 refs"));
         }

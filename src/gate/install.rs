@@ -22,7 +22,7 @@ pub fn install(data_dir: &Path, program: &Path) -> io::Result<PathBuf> {
             quoted(&data_dir)
         );
         let path = folder.join(hook.name());
-        if std::fs::read_to_string(&path).is_ok_and(|old| old == text) {
+        if std::fs::read_to_string(&path).is_ok_and(|old| old == text) && can_run(&path) {
             continue;
         }
         let new = folder.join(format!("{}.new", hook.name()));
@@ -31,6 +31,26 @@ pub fn install(data_dir: &Path, program: &Path) -> io::Result<PathBuf> {
         std::fs::rename(&new, &path)?;
     }
     Ok(folder)
+}
+
+/// The first hook of a folder that git would pass over without a word, because it is not there or cannot be run (it
+/// has lost its mode, its file system is mounted `noexec`).
+pub fn passed_over(folder: &Path) -> Option<PathBuf> {
+    HOOKS
+        .iter()
+        .map(|hook| folder.join(hook.name()))
+        .find(|path| !can_run(path))
+}
+
+#[cfg(unix)]
+fn can_run(path: &Path) -> bool {
+    // what git itself asks
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+#[cfg(not(unix))]
+fn can_run(path: &Path) -> bool {
+    path.is_file()
 }
 
 /// A path as a shell reads it.

@@ -12,16 +12,27 @@ const COMMITS: usize = 1000;
 /// Files of one push that are looked at.
 const FILES: usize = 20_000;
 
+/// What was found.
+#[derive(Debug)]
+pub(super) struct Leaks {
+    /// The secrets.
+    pub(super) found: Vec<Problem>,
+    /// Whether every commit was looked at; a long history is only looked at from its end.
+    pub(super) all: bool,
+}
+
 /// Secrets in the commits that `tip` brings, its own tree left out: the check of the tip finds those.
 pub(super) fn find(
     repository: &Repository,
     tip: &str,
     largest_bytes: usize,
-) -> Result<Vec<Problem>, GitError> {
+) -> Result<Leaks, GitError> {
     let blobs = repository.blobs()?;
     let mut seen = HashSet::new();
     let mut found = Vec::new();
-    for (commit, parent) in repository.brought(tip, COMMITS)? {
+    let brought = repository.brought(tip, COMMITS + 1)?;
+    let mut all = brought.len() <= COMMITS;
+    'commits: for (commit, parent) in brought.into_iter().take(COMMITS) {
         if commit == tip {
             continue;
         }
@@ -40,7 +51,8 @@ pub(super) fn find(
                 continue;
             }
             if seen.len() > FILES {
-                return Ok(found);
+                all = false;
+                break 'commits;
             }
             if blobs.size(entry.id)? > largest_bytes as u64 {
                 continue;
@@ -59,5 +71,5 @@ pub(super) fn find(
             }
         }
     }
-    Ok(found)
+    Ok(Leaks { found, all })
 }

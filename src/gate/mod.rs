@@ -148,6 +148,15 @@ impl Gate {
                 question.updates.len()
             )]));
         }
+        let proposes = |update: &Update| {
+            let kind = rules::kind(&update.name, &self.settings.protected_branches);
+            matches!(kind, Kind::Propose(_))
+        };
+        let proposes = question.updates.iter().any(proposes);
+        if let Err(why) = rules::by_options(&question.options, proposes) {
+            lines.extend(lines::refusal(&why));
+            refused += 1;
+        }
         for update in &question.updates {
             let kind = rules::kind(&update.name, &self.settings.protected_branches);
             if let Err(why) = self.may_move(&repository, update, &kind)? {
@@ -173,7 +182,14 @@ impl Gate {
             };
             let checked = self.check(&repository, &commit)?;
             let largest = self.registry.limits().resource_file_bytes;
-            let mut leaked = leaks::find(&repository, &commit, largest)?;
+            let leaks = leaks::find(&repository, &commit, largest)?;
+            if !leaks.all {
+                lines.push(
+                    "warning: only the newest commits of this push were searched for secrets; look at the older ones yourself"
+                        .into(),
+                );
+            }
+            let mut leaked = leaks.found;
             // what the tip still has is told once
             leaked.retain(|leak| {
                 let same =
@@ -233,6 +249,13 @@ impl Gate {
             }
             let commit = repository.commit_of(&update.new)?;
             let main = repository.main_tip()?;
+            if main.is_none() {
+                return Ok(Err(Refused {
+                    message: "the library is empty, so there is nothing to propose a change of"
+                        .into(),
+                    hint: "git push origin HEAD:main publishes its first prompts".into(),
+                }));
+            }
             if let (Some(commit), Some(main)) = (commit, main)
                 && !repository.related(&commit, &main)?
             {
@@ -331,7 +354,17 @@ impl Gate {
                         head_ref(row.number)
                     ));
                     let again = match &row.topic {
-                        Some(topic) => format!("-o topic={topic}"),
+                        Some(topic)
+                            if topic
+                                .chars()
+                                .all(|c| c.is_alphanumeric() || "-_.".contains(c)) =>
+                        {
+                            format!("-o topic={topic}")
+                        }
+                        Some(topic) => format!(
+                            "-o {}",
+                            install::quoted(Path::new(&format!("topic={topic}")))
+                        ),
                         None => format!("-o proposal={}", row.number),
                     };
                     answer.lines.push(format!(
@@ -369,8 +402,14 @@ impl Gate {
             if update.name == MAIN && update.new != NOTHING {
                 answer.lines.extend(self.publish(update.new.clone()).await);
             } else if update.name.starts_with("refs/heads/") && update.new != NOTHING {
+                let next = match self.repository.read_ref(MAIN) {
+                    Ok(None) => {
+                        "main, which is served, does not exist yet: git push origin HEAD:main"
+                    }
+                    _ => "git push origin HEAD:refs/for/main proposes it",
+                };
                 answer.lines.push(format!(
-                    "{} is kept here and not served; git push origin HEAD:refs/for/main proposes it",
+                    "{} is kept here and not served; {next}",
                     crate::prompt::visible::visible(&update.name)
                 ));
             }
@@ -381,11 +420,6 @@ impl Gate {
     async fn publish(self: &Arc<Self>, commit: String) -> Vec<String> {
         let gate = self.clone();
         let refreshed = tokio::task::spawn_blocking(move || gate.registry.refresh()).await;
-        if let Ok(proposals) = &self.proposals
-            && let Err(error) = proposals.reconcile(crate::clock::unix_millis()).await
-        {
-            tracing::error!(%error, "the proposals could not be brought up to main");
-        }
         match refreshed {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
@@ -415,7 +449,15 @@ impl Gate {
         let Some(checked) = checked else {
             return vec![format!("served at {}/mcp", self.settings.url)];
         };
-        let clients = self.clients.as_ref().map(|count| count());
+        let (generation, changes) = (snapshot.generation, &snapshot.changes);
+        let told = [
+            changes.prompts,
+            changes.resources_list,
+            changes.resources_content,
+        ]
+        .iter()
+        .any(|changed| *changed == generation);
+        let clients = self.clients.as_ref().filter(|_| told).map(|count| count());
         lines::published(&checked, clients, &self.settings.url)
     }
 }

@@ -84,11 +84,16 @@ pub fn by_upstream(kind: &Kind, closed: &Closed) -> Result<(), Refused> {
             format!("this library follows {url}, so main is not pushed to here"),
             "git push origin HEAD:refs/for/main gives your commit to it as a branch",
         )),
-        Kind::Main | Kind::Propose(_) if !closed.takes_proposals => Err(refused(
+        Kind::Propose(_) if closed.takes_proposals => Ok(()),
+        // what was kept here would be kept apart
+        _ if closed.takes_proposals => Err(refused(
+            format!("this library follows {url} and keeps no branches or tags of its own"),
+            "git push origin HEAD:refs/for/main gives your commit to it as a branch",
+        )),
+        _ => Err(refused(
             format!("this library follows {url} and takes no pushes"),
             format!("publish there: git push {url} HEAD:{branch}"),
         )),
-        _ => Ok(()),
     }
 }
 
@@ -115,11 +120,47 @@ pub fn by_name(name: &str, kind: &Kind, deletes: bool) -> Result<(), Refused> {
             format!("{name} is written by the server alone"),
             "to change a proposal, push to refs/for/main with -o topic=…, the topic it was opened with",
         )),
+        Kind::Branch { .. } if !deletes && is_slip(name) => Err(refused(
+            format!("{name} is not what was meant, is it?"),
+            "git push origin HEAD:main publishes, git push origin HEAD:refs/for/main proposes",
+        )),
         Kind::Unknown => Err(refused(
             format!("{name} is neither a branch nor a tag"),
             "git push origin HEAD:main publishes, git push origin HEAD:refs/for/main proposes",
         )),
         Kind::Main | Kind::Propose(_) | Kind::Branch { .. } | Kind::Tag => Ok(()),
+    }
+}
+
+/// Names that a slip of the pen makes: they would be kept, and the one who pushes would believe to have published. One
+/// below `main` would stand in the way of main itself.
+fn is_slip(name: &str) -> bool {
+    let branch = name
+        .strip_prefix("refs/heads/")
+        .unwrap_or(name)
+        .to_ascii_lowercase();
+    branch == "main"
+        || branch == "head"
+        || ["main/", "for/", "refs/", "origin/"]
+            .iter()
+            .any(|start| branch.starts_with(start))
+}
+
+/// What refuses a push with options that only mean something for a proposal: it would publish what was to be reviewed.
+pub fn by_options(options: &[String], proposes: bool) -> Result<(), Refused> {
+    let own = |option: &&String| {
+        let key = option.split('=').next().unwrap_or_default();
+        matches!(key, "topic" | "title" | "proposal")
+    };
+    match options.iter().find(own) {
+        Some(option) if !proposes => Err(refused(
+            format!(
+                "-o {} belongs to a proposal, and this push publishes",
+                option.split('=').next().unwrap_or_default()
+            ),
+            "git push -o … origin HEAD:refs/for/main proposes; without -o, git push publishes",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -222,6 +263,13 @@ mod tests {
             ("refs/tags/v1", false, false),
             ("refs/for/main", false, true),
             ("refs/for/other", true, true),
+            ("refs/heads/main/x", true, false),
+            ("refs/heads/Main", true, false),
+            ("refs/heads/HEAD", true, false),
+            ("refs/heads/for/main", true, false),
+            ("refs/heads/refs/for/main", true, false),
+            ("refs/heads/mainline", false, false),
+            ("refs/heads/format", false, false),
             ("refs/proposals/7/head", true, true),
             ("refs/cuebook/served", true, true),
             ("refs/notes/x", true, true),

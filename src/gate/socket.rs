@@ -16,6 +16,9 @@ pub const ADDRESS_FILE: &str = "hook.socket.path";
 /// Longest path of a socket: `sun_path` has 108 bytes on Linux, 104 on macOS, the last one a zero.
 const MAX_PATH: usize = 103;
 
+/// Time for the question of a hook.
+const ASKING: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// A bound socket; it is removed when this is dropped.
 #[derive(Debug)]
 pub struct Socket {
@@ -97,9 +100,13 @@ impl Drop for Socket {
 async fn answer(stream: UnixStream, gate: &Arc<Gate>) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
-    BufReader::new(read.take(MAX_LINE))
-        .read_line(&mut line)
-        .await?;
+    // a hook asks as soon as it is connected
+    tokio::time::timeout(
+        ASKING,
+        BufReader::new(read.take(MAX_LINE)).read_line(&mut line),
+    )
+    .await
+    .map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
     let answer = match serde_json::from_str::<Question>(&line) {
         Ok(question) => gate.answer(question).await,
         Err(error) => Answer::refused(vec![format!(

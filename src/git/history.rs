@@ -1,5 +1,7 @@
 //! Commits and refs as a push needs them: how one commit follows another, which refs there are, moving several at once.
 
+use std::collections::HashSet;
+
 use super::process::{git_with, run};
 use super::{GitError, Repository, SERVER_EMAIL};
 
@@ -56,7 +58,7 @@ impl Repository {
             return Ok(Advance::Rewrites);
         }
         // only what is new is walked: the chain leaves it at the old tip, or somewhere in the old history
-        let mut added = std::collections::HashSet::new();
+        let mut added = HashSet::new();
         let mut walk = repository.revwalk()?;
         walk.push(new)?;
         walk.hide(old)?;
@@ -124,6 +126,52 @@ impl Repository {
                 Ok((commit.id().to_string(), parent))
             })
             .collect()
+    }
+
+    /// Commits that `tip` has and `base` does not, newest first and at most so many; all of them without a base.
+    pub fn beyond(
+        &self,
+        tip: &str,
+        base: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<String>, GitError> {
+        let repository = self.library()?;
+        let mut walk = repository.revwalk()?;
+        walk.set_sorting(git2::Sort::TOPOLOGICAL | git2::Sort::TIME)?;
+        walk.push(git2::Oid::from_str(tip)?)?;
+        if let Some(base) = base {
+            walk.hide(git2::Oid::from_str(base)?)?;
+        }
+        walk.take(most).map(|id| Ok(id?.to_string())).collect()
+    }
+
+    /// Names of the refs below a prefix whose commits `tip` has.
+    pub fn merged(&self, tip: &str, prefix: &str) -> Result<HashSet<String>, GitError> {
+        let mut command = git_with(self.path(), &[]);
+        command.args([
+            "for-each-ref",
+            "--format=%(refname)",
+            &format!("--merged={tip}"),
+            prefix,
+        ]);
+        let names = run(command, "for-each-ref", b"")?;
+        Ok(names.lines().map(str::to_owned).collect())
+    }
+
+    /// The branch that HEAD names, when it has a commit; `master` in a repository made by an older git.
+    pub fn head_branch(&self) -> Result<Option<String>, GitError> {
+        match self.library()?.head() {
+            Ok(head) => Ok(head.shorthand().ok().map(str::to_owned)),
+            Err(error)
+                if matches!(
+                    error.code(),
+                    git2::ErrorCode::UnbornBranch | git2::ErrorCode::NotFound
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// How many commits `one` has that `other` does not.

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 pub use compare::TreeChange;
 pub use process::{
-    NewFile, clone, hooks_folder, import_commit, init, reset_work_tree, staged_commit, version,
+    NewFile, clone, common_folder, hooks_folder, import_commit, init, kill_group, reset_work_tree,
+    staged_commit, version,
 };
 pub use stale::{Swept, remove_stale, remove_unfinished};
 

@@ -85,6 +85,19 @@ pub(super) fn run(mut command: Command, name: &str, input: &[u8]) -> Result<Stri
     })
 }
 
+/// Kills a process and what it has started, which are a group of their own.
+pub fn kill_group(leader: Option<u32>) {
+    #[cfg(unix)]
+    if let Some(pid) = leader
+        && let Ok(pid) = i32::try_from(pid)
+        && let Some(group) = rustix::process::Pid::from_raw(pid)
+    {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    #[cfg(not(unix))]
+    let _ = leader;
+}
+
 /// The version of git, e.g. `2.47.3`.
 pub fn version() -> Result<String, GitError> {
     let mut command = git(Path::new("/"));
@@ -111,21 +124,23 @@ pub fn reset_work_tree(path: &Path) -> Result<(), GitError> {
     run(command, "reset", b"").map(drop)
 }
 
-/// The folder of a clone's hooks, as git finds it.
-pub fn hooks_folder(dir: &Path) -> Result<PathBuf, GitError> {
+/// The top folder of a clone, and the folder of its hooks as its owner's git finds it.
+pub fn hooks_folder(dir: &Path) -> Result<(PathBuf, PathBuf), GitError> {
+    // with the person's own configuration, which may move the hooks (core.hooksPath)
+    let ask = |argument: &[&str]| {
+        let mut command = Command::new("git");
+        command.current_dir(dir).arg("rev-parse").args(argument);
+        run(command, "rev-parse", b"")
+    };
+    let top = PathBuf::from(ask(&["--show-toplevel"])?);
+    let hooks = dir.join(ask(&["--git-path", "hooks"])?);
+    Ok((top, hooks))
+}
+
+/// The folder that a clone shares with its worktrees, `.git` of the first of them.
+pub fn common_folder(dir: &Path) -> Result<PathBuf, GitError> {
     let mut command = git(dir);
-    command.args(["rev-parse", "--git-path", "hooks"]);
-    // where the person has set core.hooksPath, that is where git looks
-    command
-        .env_remove("GIT_CONFIG_GLOBAL")
-        .env_remove("GIT_CONFIG_NOSYSTEM");
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "their configuration is in their home"
-    )]
-    if let Some(home) = std::env::var_os("HOME") {
-        command.env("HOME", home);
-    }
+    command.args(["rev-parse", "--git-common-dir"]);
     Ok(dir.join(run(command, "rev-parse", b"")?))
 }
 

@@ -63,6 +63,14 @@ impl Remote {
             ("http.lowSpeedLimit", "100"),
             ("http.lowSpeedTime", "60"),
             ("credential.helper", ""),
+            // a redirect would carry the token to another host
+            (
+                "http.followRedirects",
+                if header.is_some() { "false" } else { "initial" },
+            ),
+            ("fetch.fsck.badTimezone", "warn"),
+            ("fetch.fsck.missingSpaceBeforeDate", "warn"),
+            ("fetch.fsck.zeroPaddedFilemode", "warn"),
             // a remote that is named by a URL must not reach this machine's files through a submodule or a helper
             ("protocol.ext.allow", "never"),
         ];
@@ -104,13 +112,16 @@ impl Remote {
             command: name.into(),
             message,
         };
-        let output = match tokio::time::timeout(self.timeout, command.output()).await {
-            Ok(Ok(output)) => output,
-            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(GitError::Missing);
-            }
-            Ok(Err(error)) => return Err(error.into()),
+        let child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(GitError::Missing),
+            Err(error) => return Err(error.into()),
+        };
+        let group = child.id();
+        let output = match tokio::time::timeout(self.timeout, child.wait_with_output()).await {
+            Ok(output) => output?,
             Err(_) => {
+                super::process::kill_group(group);
                 return Err(failed(format!(
                     "no end after {} seconds",
                     self.timeout.as_secs()
@@ -156,18 +167,24 @@ impl Remote {
         self.run(command, "fetch").await.map(drop)
     }
 
-    /// Pushes a commit as a branch, whatever the branch was; what the other side said.
+    /// Pushes a commit as a branch that is still where it was left (`old`; none for a new one); what the other side said.
     pub async fn push(
         &self,
         repository: &Repository,
         commit: &str,
         branch: &str,
+        old: Option<&str>,
     ) -> Result<String, GitError> {
         let mut command = self.command(repository.path());
         command
-            .args(["push", "--no-verify", "--"])
+            .args(["push", "--no-verify"])
+            .arg(format!(
+                "--force-with-lease=refs/heads/{branch}:{}",
+                old.unwrap_or_default()
+            ))
+            .arg("--")
             .arg(&self.url)
-            .arg(format!("+{commit}:refs/heads/{branch}"));
+            .arg(format!("{commit}:refs/heads/{branch}"));
         self.run(command, "push").await
     }
 }

@@ -68,18 +68,28 @@ fn remove_within(
     }
 }
 
-/// Removes the folders of pushes that have ended without being accepted, when no git runs in the repository: a
-/// receive-pack that dies while its child still writes cannot remove them itself. May be called while serving.
-pub fn remove_unfinished(repository: &Path) -> std::io::Result<usize> {
+/// Removes the folders of pushes that have ended without being accepted, when no git is seen to run in the repository: a
+/// receive-pack that dies while its child still writes cannot remove them itself. May be called while serving; with the
+/// time now, in seconds since 1970, what was written in the last minute stays, for a push from another container is not
+/// seen.
+pub fn remove_unfinished(repository: &Path, now_seconds: Option<u64>) -> std::io::Result<usize> {
     let repository = repository.canonicalize()?;
     let found = unfinished(&repository)?;
     if found.is_empty() || at_work(&repository) != Some(false) {
         return Ok(0);
     }
+    let mut removed = 0;
     for path in &found {
-        std::fs::remove_dir_all(path)?;
+        if now_seconds.is_some_and(|now| now.saturating_sub(written(path)) < OLD) {
+            continue;
+        }
+        match std::fs::remove_dir_all(path) {
+            Ok(()) => removed += 1,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
     }
-    Ok(found.len())
+    Ok(removed)
 }
 
 /// Folders of pushes that are not accepted yet, or never were.
@@ -251,7 +261,7 @@ mod tests {
         let repository = folder.path().canonicalize().unwrap();
         let now = written(&repository);
         assert_eq!(at_work(&repository), Some(true));
-        assert_eq!(remove_unfinished(&repository).unwrap(), 0);
+        assert_eq!(remove_unfinished(&repository, None).unwrap(), 0);
         let kept = remove_within(&repository, now, Duration::ZERO).unwrap();
         assert_eq!((kept.removed, kept.kept), (0, stale.len()));
         let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000);
@@ -282,7 +292,11 @@ mod tests {
         assert_eq!(at_work(&repository), Some(false));
         std::fs::create_dir_all(repository.join("objects/tmp_objdir-incoming-y/pack")).unwrap();
         std::fs::write(repository.join("HEAD.lock"), "x").unwrap();
-        assert_eq!(remove_unfinished(&repository).unwrap(), 1);
+        assert_eq!(
+            remove_unfinished(&repository, Some(written(&repository))).unwrap(),
+            0
+        );
+        assert_eq!(remove_unfinished(&repository, None).unwrap(), 1);
         assert!(
             repository.join("HEAD.lock").exists(),
             "the server itself may hold a lock"

@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::io::StreamReader;
+use tokio_util::sync::CancellationToken;
 
 use crate::git::pack::{self, Receive, Service, Step};
 
@@ -50,6 +51,11 @@ const MAX_STDERR: u64 = 4096;
 /// Bytes of a refused push that are read before the connection is cut, as a multiple of the limit, and at least.
 const DRAINED: u64 = 4;
 const DRAINED_LEAST: u64 = 256 * 1024 * 1024;
+
+/// Bytes a second below which a client holds a place for nothing.
+const SLOWEST: u64 = 256;
+/// Time that an upload gets to end when the server stops.
+const AT_THE_END: Duration = Duration::from_secs(30);
 
 type Input = Pin<Box<dyn AsyncRead + Send>>;
 
@@ -144,7 +150,11 @@ impl Exchange {
             // the commands and the pack's own framing come on top of the pack, which git measures itself
             Service::ReceivePack => self.job.endpoint.settings.max_push_bytes + 1024 * 1024,
         };
-        let feeding = feed(input, stdin, limit, idle);
+        let pace = Pace {
+            idle,
+            stopping: self.job.endpoint.stopping.clone(),
+        };
+        let feeding = feed(input, stdin, limit, pace);
         let (fed, read) = if service == Service::ReceivePack && self.job.step == Step::Answer {
             let reading = read_report(stdout, &self.sender, idle);
             let (fed, report) = tokio::join!(feeding, reading);
@@ -158,6 +168,16 @@ impl Exchange {
             } else {
                 self.cannot_write().await
             };
+            if fed.broken {
+                // a receive-pack that dies while its child still writes cannot remove what that writes
+                let repository = self.job.endpoint.repository.clone();
+                let swept = tokio::task::spawn_blocking(move || {
+                    crate::git::remove_unfinished(&repository, None)
+                });
+                if let Ok(Err(error)) = swept.await {
+                    tracing::debug!(%error, "an unfinished push could not be removed");
+                }
+            }
             let last = report.end(line.as_deref());
             if !last.is_empty() {
                 let _ = tokio::time::timeout(idle, self.sender.send(Ok(last))).await;
@@ -242,27 +262,52 @@ impl Exchange {
 
 /// Ends a fetch: git and what it has started.
 fn kill(child: &mut Child) {
-    #[cfg(unix)]
-    if let Some(pid) = child.id()
-        && let Ok(pid) = i32::try_from(pid)
-        && let Some(group) = rustix::process::Pid::from_raw(pid)
-    {
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    }
+    crate::git::kill_group(child.id());
     let _ = child.start_kill();
+}
+
+/// How slow a client may be.
+struct Pace {
+    /// Time for which nothing may come.
+    idle: Duration,
+    stopping: CancellationToken,
+}
+
+impl Pace {
+    /// Ends when the server has been stopping for long enough.
+    async fn late(&self) {
+        self.stopping.cancelled().await;
+        tokio::time::sleep(AT_THE_END).await;
+    }
 }
 
 /// Gives a request's body to a process, and reads it to its end also when the process wants no more: a client that
 /// is still sending does not read the answer.
-async fn feed(mut input: Input, stdin: ChildStdin, limit: u64, idle: Duration) -> Fed {
+async fn feed(mut input: Input, stdin: ChildStdin, limit: u64, pace: Pace) -> Fed {
     let mut fed = Fed::default();
+    let started = Instant::now();
+    let late = pace.late();
+    tokio::pin!(late);
     let mut stdin = Some(stdin);
     let mut piece = vec![0; PIECE];
     loop {
-        match tokio::time::timeout(idle, input.read(&mut piece)).await {
+        let read = tokio::select! {
+            read = tokio::time::timeout(pace.idle, input.read(&mut piece)) => read,
+            () = &mut late => {
+                fed.broken = true;
+                return fed;
+            }
+        };
+        match read {
             Ok(Ok(0)) => return fed,
             Ok(Ok(n)) => {
                 fed.bytes += n as u64;
+                if started.elapsed() > pace.idle
+                    && fed.bytes < started.elapsed().as_secs() * SLOWEST
+                {
+                    fed.broken = true;
+                    return fed;
+                }
                 if fed.bytes > limit {
                     fed.too_large = true;
                     stdin = None;

@@ -20,8 +20,10 @@ use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use futures_util::StreamExt as _;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::gate::install;
 use crate::git::pack::{Service, Step};
 
 use places::{Full, Places};
@@ -58,6 +60,9 @@ impl Default for Settings {
 
 /// Largest request of a fetch, in bytes: what is wanted and what is had.
 const MAX_FETCH_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes of a refused request that are read, and for how long.
+const MAX_DRAINED_BYTES: usize = 64 * 1024 * 1024;
+const DRAINING: Duration = Duration::from_secs(30);
 /// Seconds after which a refused client tries again.
 const RETRY_AFTER: &str = "5";
 
@@ -71,6 +76,8 @@ pub struct Endpoint {
     pushes: Places,
     /// Pushes that run; the shutdown waits for them.
     running: TaskTracker,
+    /// The server ends: what still comes in gets a while, and no more.
+    stopping: CancellationToken,
 }
 
 impl Endpoint {
@@ -80,6 +87,7 @@ impl Endpoint {
         hooks: PathBuf,
         settings: Settings,
         running: TaskTracker,
+        stopping: CancellationToken,
     ) -> Self {
         let places = |places| Places::new(places, settings.queue, settings.queue_wait);
         Self {
@@ -89,7 +97,21 @@ impl Endpoint {
             pushes: places(settings.pushes),
             settings,
             running,
+            stopping,
         }
+    }
+
+    /// Refuses a push that git would take without asking the gate.
+    fn ungated(&self, service: Service) -> Option<Response> {
+        if service != Service::ReceivePack {
+            return None;
+        }
+        let hook = install::passed_over(&self.hooks)?;
+        tracing::error!(hook = %hook.display(), "git cannot run this hook, so no push is taken; restart the server to write it again");
+        Some(refused(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the server cannot check pushes now, so it takes none; its operator has to look at its log",
+        ))
     }
 
     fn places(&self, service: Service) -> &Places {
@@ -167,6 +189,9 @@ async fn info_refs(
     let Some(service) = Service::named(name) else {
         return refused(StatusCode::FORBIDDEN, "this server has no such git service");
     };
+    if let Some(refusal) = endpoint.ungated(service) {
+        return refusal;
+    }
     let place = match endpoint.places(service).take().await {
         Ok(place) => place,
         Err(full) => return busy(service, full),
@@ -241,9 +266,16 @@ async fn rpc(
         Ok(body) => body,
         Err(status) => return refused(status, "the request's body did not come"),
     };
+    if let Some(refusal) = endpoint.ungated(service) {
+        drain(body).await;
+        return refusal;
+    }
     let place = match endpoint.places(service).take().await {
         Ok(place) => place,
-        Err(full) => return busy(service, full),
+        Err(full) => {
+            drain(body).await;
+            return busy(service, full);
+        }
     };
     let job = exchange::Job {
         endpoint: endpoint.clone(),
@@ -292,6 +324,21 @@ fn answer(job: exchange::Job, body: Body, kind: &str) -> Response {
             )
         }
     }
+}
+
+/// Reads what a client still sends before it is refused: one that is sending does not read the answer. Bounded.
+async fn drain(body: Body) {
+    let mut pieces = body.into_data_stream();
+    let mut bytes = 0;
+    let reading = async {
+        while let Some(Ok(piece)) = pieces.next().await {
+            bytes += piece.len();
+            if bytes > MAX_DRAINED_BYTES {
+                break;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(DRAINING, reading).await;
 }
 
 fn busy(service: Service, full: Full) -> Response {

@@ -5,9 +5,11 @@
 
 pub mod state;
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 use crate::access::Actor;
 use crate::git::history::{Advance, RefEdit};
@@ -20,6 +22,8 @@ use state::{Open, Options, Plan, Pushed, Refusal, State};
 
 /// Where proposals are kept.
 const REFS: &str = "refs/proposals/";
+/// Commits of a push among which the head of an open proposal is looked for.
+const LOOKED_AT: usize = 10_000;
 /// The branch they are for.
 const TARGET: &str = "main";
 
@@ -83,16 +87,7 @@ pub struct Proposals {
     /// Where proposals go as branches.
     upstream: Option<Arc<Upstream>>,
     /// Numbers are given one at a time.
-    writing: Mutex<Rows>,
-}
-
-/// How the rows stand against the refs.
-#[derive(Debug, PartialEq)]
-enum Rows {
-    /// As they should.
-    Whole,
-    /// A ref was written and its row could not be: the disk was full, the database busy.
-    Behind,
+    writing: Mutex<()>,
 }
 
 impl Proposals {
@@ -102,7 +97,7 @@ impl Proposals {
             store,
             repository,
             upstream,
-            writing: Mutex::new(Rows::Whole),
+            writing: Mutex::new(()),
         }
     }
 
@@ -115,11 +110,9 @@ impl Proposals {
         now_ms: i64,
     ) -> Result<Written, ProposeError> {
         let options = Options::parse(options)?;
-        let mut rows = self.writing.lock().await;
-        if *rows == Rows::Behind {
-            self.bring_up(now_ms).await?;
-            *rows = Rows::Whole;
-        }
+        let _one = self.writing.lock().await;
+        // what main has got meanwhile is open no more, and a row that could not be written has its ref
+        self.bring_up(now_ms).await?;
         let open = self.store.proposals_in(State::Open.as_str()).await?;
         let known: Vec<Open> = open
             .iter()
@@ -171,10 +164,9 @@ impl Proposals {
         // there first: what it does not take must not stay here, apart
         let branch = match &self.upstream {
             Some(upstream) => {
-                let number = format!("proposal-{}", row.number);
-                let name = row.topic.as_ref().unwrap_or(&number);
-                let pushed = upstream.propose(head, name).await;
-                let (name, said) = pushed.map_err(ProposeError::Upstream)?;
+                let name = self.branch_name(&row).await?;
+                let pushed = upstream.propose(head, &name, old.as_deref()).await;
+                let said = pushed.map_err(ProposeError::Upstream)?;
                 Some(Branch { name, said })
             }
             None => None,
@@ -185,10 +177,7 @@ impl Proposals {
                 move |repository| write_refs(repository, &row, old.as_deref())
             })
             .await?;
-        if let Err(error) = self.store.put_proposal(&row, &actor.name).await {
-            *rows = Rows::Behind;
-            return Err(error.into());
-        }
+        self.store.put_proposal(&row, &actor.name).await?;
         Ok(Written {
             proposal: row,
             old,
@@ -210,18 +199,35 @@ impl Proposals {
     /// Puts right what a crash, a deleted database or a push to main has left: a row for every proposal that is only a
     /// ref, and `merged` for every open one that main has. Returns how many rows it wrote.
     pub async fn reconcile(self: &Arc<Self>, now_ms: i64) -> Result<usize, ProposeError> {
-        let mut rows = self.writing.lock().await;
-        let written = self.bring_up(now_ms).await?;
-        *rows = Rows::Whole;
-        Ok(written)
+        let _one = self.writing.lock().await;
+        self.bring_up(now_ms).await
+    }
+
+    /// Reconciles whenever another commit is served, whoever moved main, until it is cancelled.
+    pub async fn keep_up(
+        self: Arc<Self>,
+        mut served: tokio::sync::watch::Receiver<u64>,
+        cancel: CancellationToken,
+    ) {
+        loop {
+            if let Err(error) = self.reconcile(crate::clock::unix_millis()).await {
+                tracing::error!(%error, "the proposals could not be brought up to main");
+            }
+            match cancel.run_until_cancelled(served.changed()).await {
+                Some(Ok(())) => {}
+                Some(Err(_)) | None => return,
+            }
+        }
     }
 
     async fn bring_up(self: &Arc<Self>, now_ms: i64) -> Result<usize, ProposeError> {
-        let open = self.store.proposals_in(State::Open.as_str()).await?;
         let mut written = 0;
         let found = self.blocking(heads).await?;
+        let all = self.store.proposals().await?;
+        let mut rows: HashMap<i64, ProposalRow> =
+            all.into_iter().map(|row| (row.number, row)).collect();
         for (number, head, revision) in found {
-            let row = match self.store.proposal(number).await? {
+            let row = match rows.remove(&number) {
                 Some(row) if row.head == head => continue,
                 Some(row) => ProposalRow {
                     head,
@@ -253,19 +259,20 @@ impl Proposals {
             self.store.put_proposal(&row, &row.author).await?;
             written += 1;
         }
-        let open = if written > 0 {
-            self.store.proposals_in(State::Open.as_str()).await?
-        } else {
-            open
-        };
+        let open = self.store.proposals_in(State::Open.as_str()).await?;
+        if open.is_empty() {
+            return Ok(written);
+        }
         let merged = self
             .blocking(move |repository| {
                 let Some(tip) = repository.main_tip()? else {
                     return Ok(Vec::new());
                 };
+                // one walk for all of them
+                let merged = repository.merged(&tip, REFS)?;
                 Ok(open
                     .into_iter()
-                    .filter(|row| repository.reachable(&row.head, &tip).is_ok())
+                    .filter(|row| merged.contains(&head_ref(row.number)))
                     .collect())
             })
             .await?;
@@ -279,6 +286,18 @@ impl Proposals {
             written += 1;
         }
         Ok(written)
+    }
+
+    /// The branch of a proposal in the repository that is followed: the same for all its revisions, and no other
+    /// proposal's, also where another server, or this one with a new database, counts from 1 again.
+    async fn branch_name(self: &Arc<Self>, row: &ProposalRow) -> Result<String, ProposeError> {
+        let number = row.number;
+        let first = self
+            .blocking(move |repository| Ok(repository.read_ref(&revision_ref(number, 1))?))
+            .await?;
+        let first = first.as_ref().unwrap_or(&row.head);
+        let short = first.get(..7).unwrap_or(first);
+        Ok(format!("cuebook/{number}-{short}"))
     }
 
     /// The number after the highest one that the store or the refs have.
@@ -306,28 +325,19 @@ fn look(
     open: &[Open],
     head: &str,
 ) -> Result<(Pushed, String), ProposeError> {
-    let in_main = match repository.main_tip()? {
-        Some(tip) => repository.reachable(head, &tip).is_ok(),
-        None => false,
-    };
-    let builds_on: Vec<&Open> = open
+    // what main does not have of it, newest first: the first head of a proposal that is met is the nearest
+    let added = repository.beyond(head, repository.main_tip()?.as_deref(), LOOKED_AT)?;
+    let by_head: HashMap<&str, i64> = open
         .iter()
-        .filter(|proposal| repository.reachable(&proposal.head, head).is_ok())
+        .map(|proposal| (proposal.head.as_str(), proposal.number))
         .collect();
-    // of two proposals where one builds on the other, the upper one is nearer: it has more of the others below it
-    let below = |one: &Open| {
-        let is_below = |other: &&&Open| repository.reachable(&other.head, &one.head).is_ok();
-        builds_on.iter().filter(is_below).count()
-    };
-    let mut nearest: Vec<(usize, i64)> = builds_on
-        .iter()
-        .map(|proposal| (below(proposal), proposal.number))
-        .collect();
-    nearest.sort_unstable_by(|a, b| b.cmp(a));
     let pushed = Pushed {
         head: head.to_owned(),
-        in_main,
-        builds_on: nearest.into_iter().map(|(_, number)| number).collect(),
+        in_main: added.is_empty(),
+        builds_on: added
+            .iter()
+            .filter_map(|commit| by_head.get(commit.as_str()).copied())
+            .collect(),
     };
     Ok((pushed, repository.facts(head)?.subject))
 }
@@ -362,22 +372,23 @@ fn write_refs(
 
 /// Number, head and newest revision of every proposal that has refs.
 fn heads(repository: &Repository) -> Result<Vec<(i64, String, i64)>, ProposeError> {
-    let mut out: Vec<(i64, String, i64)> = Vec::new();
-    let refs = repository.refs(REFS)?;
-    for (name, head) in &refs {
-        let number = name
+    let mut found: BTreeMap<i64, (Option<String>, i64)> = BTreeMap::new();
+    for (name, head) in repository.refs(REFS)? {
+        let parts = name
             .strip_prefix(REFS)
-            .and_then(|rest| rest.strip_suffix("/head"))
-            .and_then(|number| number.parse().ok());
-        if let Some(number) = number {
-            let prefix = format!("{REFS}{number}/");
-            let revision = refs
-                .iter()
-                .filter_map(|(name, _)| name.strip_prefix(&prefix)?.parse::<i64>().ok())
-                .max()
-                .unwrap_or(1);
-            out.push((number, head.clone(), revision.max(1)));
+            .and_then(|rest| rest.split_once('/'));
+        let Some((Ok(number), last)) = parts.map(|(number, last)| (number.parse(), last)) else {
+            continue;
+        };
+        let entry = found.entry(number).or_insert((None, 1));
+        if last == "head" {
+            entry.0 = Some(head);
+        } else if let Ok(revision) = last.parse() {
+            entry.1 = entry.1.max(revision);
         }
     }
-    Ok(out)
+    Ok(found
+        .into_iter()
+        .filter_map(|(number, (head, revision))| Some((number, head?, revision)))
+        .collect())
 }

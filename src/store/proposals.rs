@@ -79,6 +79,13 @@ impl Store {
         Ok(())
     }
 
+    /// Every proposal, by number.
+    pub async fn proposals(&self) -> Result<Vec<ProposalRow>, StoreError> {
+        Ok(sqlx::query_as("SELECT * FROM proposal ORDER BY number")
+            .fetch_all(&self.read)
+            .await?)
+    }
+
     /// The proposals in a state, by number.
     pub async fn proposals_in(&self, state: &str) -> Result<Vec<ProposalRow>, StoreError> {
         Ok(

@@ -89,6 +89,14 @@ pub(super) fn adopt(
         if main.as_ref() == Some(&commit) {
             break;
         }
+        // a first parent that came from a branch of theirs may lack what is served now
+        if continues
+            && let Some(main) = &main
+            && repository.advance(main, &commit)? == Advance::Rewrites
+        {
+            at = repository.first_parent(&commit)?;
+            continue;
+        }
         let checked = registry.check(repository, &commit)?;
         if checked.is_clean() {
             let mut edits = vec![RefEdit {

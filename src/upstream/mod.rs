@@ -108,6 +108,8 @@ impl Settings {
     }
 }
 
+/// Longest time for a proposal to get to the other repository.
+const PUSH: Duration = Duration::from_mins(1);
 /// Waits after failures grow up to this.
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
 
@@ -270,25 +272,26 @@ impl Upstream {
         *current = status;
     }
 
-    /// Gives a commit of this repository to the other as a branch; its name, and what the other side said.
+    /// Gives a commit of this repository to the other as a branch, which must be where it was left (`old`); what the other
+    /// side said. What somebody has put there meanwhile is not overwritten.
     pub async fn propose(
         &self,
         commit: &str,
-        name: &str,
-    ) -> Result<(String, Vec<String>), GitError> {
-        let branch = format!("cuebook/{}", branch_name(name));
-        let said = self
-            .settings
-            .remote
-            .push(&self.repository, commit, &branch)
-            .await?;
-        let lines = said
+        branch: &str,
+        old: Option<&str>,
+    ) -> Result<Vec<String>, GitError> {
+        // whoever pushes waits for it
+        let remote = Remote {
+            timeout: PUSH,
+            ..self.settings.remote.clone()
+        };
+        let said = remote.push(&self.repository, commit, branch, old).await?;
+        Ok(said
             .lines()
             .filter_map(|line| line.strip_prefix("remote:"))
             .map(|line| crate::prompt::visible::visible(line.trim()).into_owned())
             .filter(|line| !line.is_empty())
-            .collect();
-        Ok((branch, lines))
+            .collect())
     }
 }
 
@@ -305,35 +308,4 @@ fn unclean(upstream: &str, served: Option<&str>) -> String {
         "{} does not pass the check, so {served}; mend what `problems` lists there",
         short(upstream)
     )
-}
-
-/// A topic as a part of a branch's name (git-check-ref-format).
-fn branch_name(topic: &str) -> String {
-    let mut out: String = topic
-        .chars()
-        .map(|c| {
-            if c.is_alphanumeric() || matches!(c, '-' | '_') {
-                c
-            } else {
-                '-'
-            }
-        })
-        .take(60)
-        .collect();
-    if out.is_empty() {
-        out.push('-');
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn topics_become_branch_names() {
-        let check = |topic: &str, expected: &str| assert_eq!(super::branch_name(topic), expected);
-        check("words", "words");
-        check("장애 대응 v2", "장애-대응-v2");
-        check("../../x.lock~^:?*[\\@{", "------x-lock---------");
-        check("", "-");
-    }
 }
