@@ -60,6 +60,17 @@ pub(super) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<Exi
     }
 }
 
+/// A path without links and `.`; its end need not be there yet.
+fn real(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    for there in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (there.canonicalize(), path.strip_prefix(there)) {
+            return real.join(rest);
+        }
+    }
+    path
+}
+
 /// Where a clone's pre-commit hook belongs; git's own word, since `core.hooksPath` and worktrees move it.
 fn pre_commit(dir: &Path) -> anyhow::Result<PathBuf> {
     if Repository::open(dir).is_ok_and(|repository| repository.is_bare()) {
@@ -71,7 +82,6 @@ fn pre_commit(dir: &Path) -> anyhow::Result<PathBuf> {
     let (top, hooks) = crate::git::hooks_folder(dir)
         .with_context(|| format!("{} is no clone; run this in one, or name it", dir.display()))?;
     let git = crate::git::common_folder(dir)?;
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let (top, git) = (real(&top), real(&git));
     if !real(&hooks).starts_with(&top) && !real(&hooks).starts_with(&git) {
         let program = std::env::current_exe().context("cannot find this program")?;

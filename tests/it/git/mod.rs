@@ -8,6 +8,7 @@ mod outside;
 mod proposals;
 mod robust;
 mod secrets;
+mod slips;
 mod transport;
 
 use std::net::SocketAddr;

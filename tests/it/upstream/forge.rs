@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -22,6 +22,9 @@ struct Inner {
     root: PathBuf,
     token: Option<&'static str>,
     locked: AtomicBool,
+    /// Where everything is sent on to.
+    redirect: Option<String>,
+    asked: AtomicUsize,
 }
 
 /// It is served until this is dropped.
@@ -34,10 +37,22 @@ pub(super) struct Forge {
 
 impl Forge {
     pub(super) async fn serve(bare: &Path, token: Option<&'static str>) -> Self {
+        Self::start(bare, token, None).await
+    }
+
+    /// Answers everything with a redirect to another one.
+    pub(super) async fn redirecting(to: &Self) -> Self {
+        let bare = to.inner.root.join(&to.name);
+        Self::start(&bare, None, Some(format!("http://{}", to.address))).await
+    }
+
+    async fn start(bare: &Path, token: Option<&'static str>, redirect: Option<String>) -> Self {
         let inner = Arc::new(Inner {
             root: bare.parent().unwrap().to_owned(),
             token,
             locked: AtomicBool::new(false),
+            redirect,
+            asked: AtomicUsize::new(0),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -53,6 +68,11 @@ impl Forge {
 
     pub(super) fn url(&self) -> String {
         format!("http://{}/{}", self.address, self.name)
+    }
+
+    /// How many requests came.
+    pub(super) fn asked(&self) -> usize {
+        self.inner.asked.load(Ordering::SeqCst)
     }
 
     /// From now on no token is good.
@@ -75,6 +95,14 @@ async fn axum_serve(listener: TcpListener, router: Router) {
 }
 
 async fn answer(State(forge): State<Arc<Inner>>, request: Request) -> Response<Body> {
+    forge.asked.fetch_add(1, Ordering::SeqCst);
+    if let Some(to) = &forge.redirect {
+        return Response::builder()
+            .status(StatusCode::FOUND)
+            .header("Location", format!("{to}{}", request.uri()))
+            .body(Body::empty())
+            .unwrap();
+    }
     let (parts, body) = request.into_parts();
     let header = |name: &str| {
         let value = parts.headers.get(name)?.to_str().ok()?;

@@ -333,78 +333,121 @@ async fn a_second_cuebook_is_followed_by_poll_and_publishing_is_refused() {
 async fn proposals_go_upstream_as_branches() {
     let library = TestLibrary::with(&[("prompts/one.md", &prompt("One"))]);
     let forge = Forge::serve(&library.bare(), Some(TOKEN)).await;
-    let mirror = Mirror::start(&forge.url(), &[("upstream.mode", "propose")]).await;
+    let mirror = Mirror::start(
+        &forge.url(),
+        &[
+            ("upstream.mode", "propose"),
+            ("upstream.webhook_secret", SECRET),
+        ],
+    )
+    .await;
     until("the first fetch", || mirror.served() == ["one"]).await;
 
     library.write_bytes("prompts/one.md", prompt("Uno").as_bytes());
     let commit = library.commit("in other words");
-    let (ok, said) = try_git(&library.clone(), &["push", &mirror.url(), "HEAD:main"]);
+    let clone = library.clone();
+    let there = || {
+        git(
+            &library.bare(),
+            &[
+                "for-each-ref",
+                "--format=%(refname) %(objectname)",
+                "refs/heads/cuebook",
+            ],
+        )
+    };
+    let push = |topic: &str| {
+        let topic = format!("topic={topic}");
+        try_git(
+            &clone,
+            &["push", "-o", &topic, &mirror.url(), "HEAD:refs/for/main"],
+        )
+    };
+    let (ok, said) = try_git(&clone, &["push", &mirror.url(), "HEAD:main"]);
     assert!(
         !ok && said.contains("HEAD:refs/for/main gives your commit to it as a branch"),
         "{said}"
     );
-    let (ok, said) = try_git(
-        &library.clone(),
-        &[
-            "push",
-            "-o",
-            "topic=다른 말",
-            &mirror.url(),
-            "HEAD:refs/for/main",
-        ],
-    );
+    let (ok, said) = try_git(&clone, &["push", &mirror.url(), "HEAD:feature"]);
     assert!(
-        ok && said.contains("pushed as branch cuebook/다른-말"),
+        !ok && said.contains("keeps no branches or tags of its own"),
         "{said}"
     );
-    let there = git(
-        &library.bare(),
-        &["rev-parse", "refs/heads/cuebook/다른-말"],
+    let branch = format!("cuebook/1-{}", &commit[..7]);
+    let (ok, said) = push("다른 말");
+    assert!(
+        ok && said.contains(&format!("pushed as branch {branch}")),
+        "{said}"
     );
-    assert_eq!(there.trim(), commit);
-    // revised with another history
+    assert_eq!(there(), format!("refs/heads/{branch} {commit}\n"));
+    // revised with another history: the same branch
     git(
-        &library.clone(),
+        &clone,
         &["commit", "--quiet", "--amend", "--message", "better"],
     );
-    let (ok, said) = try_git(
-        &library.clone(),
-        &[
-            "push",
-            "-o",
-            "topic=다른 말",
-            &mirror.url(),
-            "HEAD:refs/for/main",
-        ],
-    );
+    let (ok, said) = push("다른 말");
     assert!(ok && said.contains("revised proposal 1"), "{said}");
-    let head = git(&library.clone(), &["rev-parse", "HEAD"]);
-    assert_eq!(
-        git(
-            &library.bare(),
-            &["rev-parse", "refs/heads/cuebook/다른-말"]
-        ),
-        head
-    );
+    let revised = git(&clone, &["rev-parse", "HEAD"]);
+    assert_eq!(there(), format!("refs/heads/{branch} {revised}"));
+    // a topic that differs by a blank is another proposal
+    let (ok, said) = push("다른-말");
+    assert!(ok && said.contains("opened proposal 2"), "{said}");
+    assert_eq!(there().lines().count(), 2);
 
-    // what does not get there does not stay here
-    forge.lock_out();
-    let (ok, said) = try_git(
-        &library.clone(),
-        &[
-            "push",
-            "-o",
-            "topic=more",
-            &mirror.url(),
-            "HEAD:refs/for/main",
-        ],
+    // what a reviewer has put on the branch there is not overwritten, and nothing is kept here that is not there
+    let base = git(&library.bare(), &["rev-parse", "main"]);
+    git(
+        &library.bare(),
+        &["update-ref", &format!("refs/heads/{branch}"), base.trim()],
     );
+    git(
+        &clone,
+        &["commit", "--quiet", "--amend", "--message", "best"],
+    );
+    let (ok, said) = push("다른 말");
+    assert!(
+        !ok && said.contains("did not take it") && said.contains("stale info"),
+        "{said}"
+    );
+    let head = git(&mirror.bare(), &["rev-parse", "refs/proposals/1/head"]);
+    assert_eq!(head, revised);
+
+    // merged there, it is open here no more
+    git(
+        &library.bare(),
+        &["update-ref", "refs/heads/main", revised.trim()],
+    );
+    let merged = revised.trim().to_owned();
+    mirror.hook(&[("X-Gitlab-Token", SECRET)], "{}").await;
+    until("the merge", || mirror.serves_commit(&merged)).await;
+    let (ok, said) = push("다른 말");
+    assert!(ok && said.contains("opened proposal 3"), "{said}");
+
+    forge.lock_out();
+    let (ok, said) = push("more");
     assert!(!ok && said.contains("did not take it"), "{said}");
     let refs = git(
         &mirror.bare(),
         &["for-each-ref", "--format=%(refname)", "refs/proposals"],
     );
-    assert!(!refs.contains("refs/proposals/2"), "{refs}");
+    assert!(!refs.contains("refs/proposals/4"), "{refs}");
+    mirror.running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_does_not_take_the_token_elsewhere() {
+    let library = TestLibrary::with(&[("prompts/one.md", &prompt("One"))]);
+    let elsewhere = Forge::serve(&library.bare(), Some(TOKEN)).await;
+    let redirecting = Forge::redirecting(&elsewhere).await;
+    let mirror = Mirror::start(&redirecting.url(), &[]).await;
+    let ready = until_ready(&mirror, "the error", |ready| {
+        ready["upstream"]["error"].is_string()
+    })
+    .await;
+    let error = ready["upstream"]["error"].as_str().unwrap();
+    assert!(error.contains("the last fetch failed"), "{error}");
+    assert_eq!(elsewhere.asked(), 0, "the other host was asked");
+    assert!(mirror.served().is_empty());
     mirror.running.stop().await;
 }
 
@@ -491,12 +534,17 @@ fn secrets_are_never_shown_and_urls_hold_none() {
     assert!(from_file.show().contains("(hidden)"));
     for (url, says) in [
         ("https://me:secret@git.example.com/x.git", "token_file"),
+        (
+            "https://token-as-a-name@git.example.com/x.git",
+            "token_file",
+        ),
+        ("HTTP://token-as-a-name@git.example.com/x.git", "token_file"),
         ("ext::sh -c id", "must be a URL"),
         ("--upload-pack=id", "must be a URL"),
     ] {
         let error = load("upstream.url", url).unwrap_err().to_string();
         assert!(
-            error.contains(says) && !error.contains("secret@"),
+            error.contains(says) && !error.contains("secret@") && !error.contains("as-a-name"),
             "{error}"
         );
     }
