@@ -79,7 +79,7 @@ fn library(root: &Path) {
         let line = "Look at the dashboards of {{ service }} first, then at what was deployed.\n";
         let text = format!(
             "---\ndescription: Number {i}\narguments:\n  - name: service\n---\n{}",
-            line.repeat(20)
+            line.repeat(10)
         );
         write(root, &format!("prompts/honest/h{i}.md"), &text);
     }
@@ -236,6 +236,8 @@ fn main() {
     if !std::env::args().any(|a| a == "--bench") {
         return;
     }
+    // the client wants one, though it speaks no TLS here; it is installed once
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let seconds = std::env::var("CUEBOOK_SOAK_SECONDS")
         .ok()
         .and_then(|s| s.parse().ok())

@@ -69,7 +69,7 @@ impl PartialEq for Changed {
 impl Eq for Changed {}
 
 impl Difference {
-    /// Compares two catalogs as a whole; where one was built from the other, [`super::Built::difference`] costs less.
+    /// Compares two catalogs as a whole; where one was built from the other, [`super::Update::difference`] costs less.
     pub fn between(old: &Catalog, new: &Catalog) -> Self {
         let mut out = Self::default();
         for prompt in new.list(None) {

@@ -5,8 +5,8 @@
 //!
 //! - text, comments and `{% raw %}`: written once each;
 //! - `{{ value | filters }}`, where a value is a literal, an argument or a member of a bound resource, and a filter is
-//!   one whose output is at most a small multiple of its input ([`factor`]); the multiples of one expression together
-//!   are at most [`MAX_FACTOR`];
+//!   one whose output is at most a small multiple of its input (`factor`); the multiples of one expression together
+//!   are at most 8;
 //! - `if`, `elif`, `else` with comparisons, `in`, `and`, `or`, `not` and simple tests: each looks at a value once;
 //! - `for` over a list of literals: its length is known, and multiplies what stands in it;
 //! - includes of texts of the same class: counted wherever they stand.

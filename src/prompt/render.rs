@@ -1,7 +1,7 @@
 //! The one narrow way from template to text.
 //!
 //! [`render`] does it in this process and is for what the fast lane admits; what may be slow or large is the same
-//! [`Job`] in a worker process, put together by [`assemble`]. What the two give is the same, byte for byte.
+//! [`super::Job`] in a worker process, put together by [`assemble`]. What the two give is the same, byte for byte.
 
 use std::sync::Arc;
 
