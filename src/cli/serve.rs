@@ -83,6 +83,8 @@ pub(super) fn run(args: &Args, config: &Config, out: &mut impl Write) -> anyhow:
     };
     let runtime = super::runtime()?;
     runtime.block_on(async {
+        // before the greeting: whoever reads it may end the server at once
+        let signals = Signals::listen()?;
         let running = server::start(what, config).await?;
         out.write_all(
             greeting(
@@ -93,7 +95,7 @@ pub(super) fn run(args: &Args, config: &Config, out: &mut impl Write) -> anyhow:
             .as_bytes(),
         )?;
         out.flush()?;
-        ended().await?;
+        signals.ended().await?;
         tracing::info!("stopping");
         running.stop().await;
         Ok(ExitCode::SUCCESS)
@@ -172,19 +174,43 @@ pub(super) fn short(commit: &str) -> &str {
     commit.get(..7).unwrap_or(commit)
 }
 
-/// Waits for Ctrl-C or SIGTERM.
-async fn ended() -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
+/// Ctrl-C and SIGTERM, listened for from the moment this is made.
+#[cfg(unix)]
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for the first of them.
+    async fn ended(mut self) -> std::io::Result<()> {
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
         Ok(())
     }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn ended(self) -> std::io::Result<()> {
+        tokio::signal::ctrl_c().await
+    }
 }

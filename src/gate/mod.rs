@@ -455,8 +455,7 @@ impl Gate {
             changes.resources_list,
             changes.resources_content,
         ]
-        .iter()
-        .any(|changed| *changed == generation);
+        .contains(&generation);
         let clients = self.clients.as_ref().filter(|_| told).map(|count| count());
         lines::published(&checked, clients, &self.settings.url)
     }

@@ -118,16 +118,15 @@ impl Remote {
             Err(error) => return Err(error.into()),
         };
         let group = child.id();
-        let output = match tokio::time::timeout(self.timeout, child.wait_with_output()).await {
-            Ok(output) => output?,
-            Err(_) => {
-                super::process::kill_group(group);
-                return Err(failed(format!(
-                    "no end after {} seconds",
-                    self.timeout.as_secs()
-                )));
-            }
+        let ended = tokio::time::timeout(self.timeout, child.wait_with_output()).await;
+        let Ok(output) = ended else {
+            super::process::kill_group(group);
+            return Err(failed(format!(
+                "no end after {} seconds",
+                self.timeout.as_secs()
+            )));
         };
+        let output = output?;
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() {
             return Ok(text);
