@@ -113,6 +113,9 @@ struct ShownReason<'a> {
     column: u32,
 }
 
+/// Time for a request to come whole.
+const BODY: Duration = Duration::from_secs(10);
+
 /// Answers a request for a preview.
 pub async fn preview(State(state): State<PreviewState>, request: Request) -> Response {
     match answer(&state, request).await {
@@ -133,12 +136,15 @@ async fn answer(state: &PreviewState, request: Request) -> Result<Response, Refu
         .extensions
         .get::<ConnectInfo<SocketAddr>>()
         .map_or(IpAddr::V4([127, 0, 0, 1].into()), |info| info.0.ip());
-    let mut running = state
-        .previews
-        .budgets
-        .begin(network(address), Instant::now())
-        .map_err(|spent| spent_refusal(&spent))?;
-    let body = read(body, state.previews.body_bytes).await?;
+    // before it counts as running: who sends slowly would keep everybody else of an address out
+    let body = tokio::time::timeout(BODY, read(body, state.previews.body_bytes))
+        .await
+        .map_err(|_| {
+            Refusal::new(
+                StatusCode::REQUEST_TIMEOUT,
+                format!("the request did not come within {} seconds", BODY.as_secs()),
+            )
+        })??;
     let ask: Ask = serde_json::from_slice(&body).map_err(|error| {
         Refusal::new(
             StatusCode::BAD_REQUEST,
@@ -146,6 +152,29 @@ async fn answer(state: &PreviewState, request: Request) -> Result<Response, Refu
         )
     })?;
     drop(body);
+    let running = state
+        .previews
+        .budgets
+        .begin(network(address), Instant::now())
+        .map_err(|spent| spent_refusal(&spent))?;
+    // whoever hangs up has it charged all the same, and none begins beside it
+    let state = state.clone();
+    tokio::spawn(async move { made(&state, &ask, running).await })
+        .await
+        .map_err(|_| {
+            Refusal::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the preview could not be made",
+            )
+        })?
+}
+
+/// Checks and renders what is asked, and charges for it.
+async fn made(
+    state: &PreviewState,
+    ask: &Ask,
+    mut running: Running<IpAddr>,
+) -> Result<Response, Refusal> {
     let catalog = match &ask.revision {
         None => state.registry.snapshot().catalog.clone(),
         Some(commit) => state
@@ -154,7 +183,7 @@ async fn answer(state: &PreviewState, request: Request) -> Result<Response, Refu
             .await
             .map_err(|error| at_refusal(&error))?,
     };
-    let (checked, spent) = check(&catalog, &ask).await?;
+    let (checked, spent) = check(&catalog, ask).await?;
     running.charge(spent);
     let Draft {
         mut problems,
@@ -162,7 +191,7 @@ async fn answer(state: &PreviewState, request: Request) -> Result<Response, Refu
     } = checked;
     let mut messages = Vec::new();
     if let Some(prompt) = &prompt {
-        match rendered(state, &catalog, prompt, &ask, &mut running).await? {
+        match rendered(state, &catalog, prompt, ask, &mut running).await? {
             Ok(made) => messages = made.iter().map(message_json).collect(),
             Err(problem) => problems.push(problem),
         }

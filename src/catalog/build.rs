@@ -120,6 +120,15 @@ pub fn update(
         &empty
     };
     let made = Work::new(tree, limits, before, revision).run(&changes, run_examples)?;
+    // what this machine could not render now is no verdict, and is tried again
+    let unable = made
+        .sources
+        .iter()
+        .flat_map(|source| made.catalog.parts.findings.of(source))
+        .find(|problem| problem.code == examples::NOT_RENDERED);
+    if let Some(problem) = unable {
+        return Err(io::Error::other(problem.one_line()));
+    }
     Ok(Update {
         catalog: made.catalog,
         difference: made.difference,

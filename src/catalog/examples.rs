@@ -76,9 +76,16 @@ fn with_little(
             .map(|(n, v)| (n.as_str(), v.as_str()));
         let rendered = match outcome(render, prompt, given, catalog) {
             Ok(rendered) => rendered,
-            Err(message) => {
-                let message = format!("example `{}` fails: {message}", example.name);
+            Err(failed) => {
+                let message = format!("example `{}` fails: {failed}", example.name);
+                if let Failed::Unable(_) = failed {
+                    return vec![not_rendered(file, &message)];
+                }
                 error("example-fails", places.whole.clone(), message, None);
+                // the others would only burn as much again
+                if let Failed::Limit(_) = failed {
+                    return problems;
+                }
                 continue;
             }
         };
@@ -145,6 +152,9 @@ fn with_much(
     let error = render(prompt, &bound, &resources, limits)
         .err()
         .filter(RenderError::is_limit)?;
+    if error.is_unable() {
+        return Some(not_rendered(file, &error.to_string()));
+    }
     let place = match &prompt.lane {
         Lane::Worker(reason) if *reason.path == *file.source.path => file
             .source
@@ -203,6 +213,9 @@ fn unaided(
     let mut resources = catalog.resolve(prompt, &bound).ok()?;
     "example".clone_into(&mut resources.nonce);
     let error = render(prompt, &bound, &resources, &catalog.limits).err()?;
+    if error.is_unable() {
+        return Some(not_rendered(file, &error.to_string()));
+    }
     let (when, hint) = if is_required {
         (
             "with stand-ins for its required arguments",
@@ -228,13 +241,59 @@ fn outcome<'a>(
     prompt: &Prompt,
     given: impl Iterator<Item = (&'a str, &'a str)>,
     catalog: &Catalog,
-) -> Result<Rendered, String> {
+) -> Result<Rendered, Failed> {
     let limits: &Limits = &catalog.limits;
-    let bound =
-        BoundArguments::bind(&prompt.arguments, given, limits).map_err(|e| e.to_string())?;
-    let mut resources = catalog.resolve(prompt, &bound).map_err(|e| e.to_string())?;
+    let bound = BoundArguments::bind(&prompt.arguments, given, limits)
+        .map_err(|error| Failed::Template(error.to_string()))?;
+    let mut resources = catalog
+        .resolve(prompt, &bound)
+        .map_err(|error| Failed::Template(error.to_string()))?;
     "example".clone_into(&mut resources.nonce);
-    render(prompt, &bound, &resources, limits).map_err(|error: RenderError| error.to_string())
+    render(prompt, &bound, &resources, limits).map_err(|error| Failed::of(&error))
+}
+
+/// Why an example was not rendered.
+enum Failed {
+    /// The template, its arguments or its resources are at fault.
+    Template(String),
+    /// A limit was hit.
+    Limit(String),
+    /// This machine could not do it: no verdict on the prompt.
+    Unable(String),
+}
+
+impl Failed {
+    fn of(error: &RenderError) -> Self {
+        let message = error.to_string();
+        if error.is_unable() {
+            Self::Unable(message)
+        } else if error.is_limit() {
+            Self::Limit(message)
+        } else {
+            Self::Template(message)
+        }
+    }
+}
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::Template(message) | Self::Limit(message) | Self::Unable(message)) = self;
+        f.write_str(message)
+    }
+}
+
+/// The code of a problem that is none of the library's: a render could not be done here and now. A build with one is an
+/// error of reading, and is tried again.
+pub(super) const NOT_RENDERED: &str = "not-rendered";
+
+fn not_rendered(file: &PromptFile, message: &str) -> Problem {
+    Problem::whole(
+        Severity::Error,
+        NOT_RENDERED,
+        &file.source.path,
+        message.to_owned(),
+        None,
+    )
 }
 
 /// All text of a render, embedded text included.

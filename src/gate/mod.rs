@@ -38,6 +38,8 @@ pub const PEER: &str = "CUEBOOK_PEER";
 const KEPT: usize = 16;
 /// Checks at a time; each builds a catalog.
 const CHECKS: usize = 2;
+/// How long a push waits for its check to begin.
+const CHECKING: std::time::Duration = std::time::Duration::from_mins(1);
 /// Refs of one push; each is checked.
 const MAX_REFS: usize = 100;
 
@@ -117,8 +119,10 @@ impl Gate {
 
     /// Whether a push may go on: every ref it moves is judged, and one that is refused refuses all.
     async fn accept(self: &Arc<Self>, question: Question) -> Answer {
-        let Ok(_one) = self.checks.acquire().await else {
-            return unjudged("the server is stopping");
+        let _one = match tokio::time::timeout(CHECKING, self.checks.acquire()).await {
+            Ok(Ok(one)) => one,
+            Ok(Err(_)) => return unjudged("the server is stopping"),
+            Err(_) => return unjudged("the server is busy with the checks of other pushes"),
         };
         let gate = self.clone();
         let judged = tokio::task::spawn_blocking(move || gate.judge(&question)).await;

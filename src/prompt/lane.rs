@@ -13,8 +13,9 @@
 //!
 //! Nothing binds a value, calls anything, builds a list, joins or multiplies texts, so no value grows but by the filters
 //! of one expression, and no text is run more often than it is counted. A render then runs at most `steps` constructs and
-//! touches at most `weight` × the bytes of all values ([`Fast`]). Both are bounded: `steps` when the lane is
-//! decided, the product when the values are known ([`Lane::admits`]); a render over it goes to a worker too.
+//! touches at most `work_bytes` of what is written out and `weight` × the bytes of all values ([`Fast`]). `steps` and
+//! `work_bytes` are bounded when the lane is decided, all of it when the values are known ([`Lane::admits`]); a render
+//! over it goes to a worker too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,6 +59,19 @@ pub struct Fast {
     pub growth: u64,
     /// Bytes of output that are there whatever the values.
     pub text_bytes: u64,
+    /// Bytes of texts that are written out in constructs, as often as they are looked at.
+    pub work_bytes: u64,
+    /// Bytes of the longest text that a loop gives a name to: it stands where a value may stand.
+    pub longest_bytes: u64,
+}
+
+impl Fast {
+    /// Bytes that are gone over with values of so many bytes.
+    fn work(&self, value_bytes: u64) -> u64 {
+        self.weight
+            .saturating_mul(value_bytes.saturating_add(self.longest_bytes))
+            .saturating_add(self.work_bytes)
+    }
 }
 
 /// What keeps a prompt out of the fast lane.
@@ -98,9 +112,7 @@ impl Lane {
     pub fn admits(&self, value_bytes: usize) -> bool {
         match self {
             Self::Fast(fast) => {
-                fast.weight
-                    .saturating_mul(u64::try_from(value_bytes).unwrap_or(u64::MAX))
-                    <= MAX_WORK_BYTES
+                fast.work(u64::try_from(value_bytes).unwrap_or(u64::MAX)) <= MAX_WORK_BYTES
             }
             Self::Worker(_) => false,
         }
@@ -111,7 +123,7 @@ impl Lane {
         match self {
             Self::Fast(fast) => Some(
                 fast.growth
-                    .saturating_mul(value_bytes)
+                    .saturating_mul(value_bytes.saturating_add(fast.longest_bytes))
                     .saturating_add(fast.text_bytes),
             ),
             Self::Worker(_) => None,
@@ -134,8 +146,15 @@ pub(super) fn classify(file: &PromptFile, closure: &[Arc<Partial>]) -> Lane {
         let inside = |c: &&Construct| span.start <= c.span.start && c.span.start < span.end;
         let constructs: Vec<&Construct> = file.constructs.iter().filter(inside).collect();
         match costs.of(&file.source, &constructs, span.len(), 0) {
-            Ok(cost) => total = plus(total, cost, 1),
+            Ok((cost, _)) => total = plus(total, cost, 1),
             Err(reason) => return Lane::Worker(reason),
+        }
+        if total.work(0) > MAX_WORK_BYTES {
+            let why = format!(
+                "it goes over {} bytes that are written out, counted as often as it does; at most {MAX_WORK_BYTES} in the fast lane",
+                total.work(0)
+            );
+            return Lane::Worker(at(&file.source, span.start, why));
         }
         if total.steps > MAX_STEPS {
             return Lane::Worker(at(&file.source, span.start, too_many_steps(total.steps)));
@@ -159,6 +178,7 @@ pub(super) fn standing_alone(text: &str) -> Result<Fast, String> {
             text.len(),
             0,
         )
+        .map(|(cost, _)| cost)
         .map_err(|reason| reason.why)
 }
 
@@ -183,23 +203,27 @@ fn plus(a: Fast, b: Fast, times: u64) -> Fast {
         weight: add(a.weight, b.weight),
         growth: add(a.growth, b.growth),
         text_bytes: add(a.text_bytes, b.text_bytes),
+        work_bytes: add(a.work_bytes, b.work_bytes),
+        longest_bytes: a.longest_bytes.max(b.longest_bytes),
     }
 }
 
 struct Costs<'a> {
     partials: BTreeMap<&'a str, &'a Partial>,
-    known: BTreeMap<&'a str, Fast>,
+    /// With how many includes go on below.
+    known: BTreeMap<&'a str, (Fast, usize)>,
 }
 
 impl<'a> Costs<'a> {
-    /// The cost of a text with its constructs; `depth` counts includes.
+    /// The cost of a text with its constructs, and how many includes go on below it; `depth` counts those above.
     fn of(
         &mut self,
         source: &'a Source,
         constructs: &[&'a Construct],
         length: usize,
         depth: usize,
-    ) -> Result<Fast, Reason> {
+    ) -> Result<(Fast, usize), Reason> {
+        let mut height = 0;
         let text = source.text.as_str();
         // all text is counted with the largest multiplier it can have, which is that of the construct before it
         let mut total = Fast {
@@ -233,6 +257,7 @@ impl<'a> Costs<'a> {
                     steps: 1,
                     ..Fast::default()
                 },
+                longest: 0,
             };
             match construct.kind {
                 Kind::Comment | Kind::Raw => {}
@@ -256,9 +281,10 @@ impl<'a> Costs<'a> {
                         times = open.pop().unwrap_or(times);
                     }
                     "include" => {
-                        let cost = self
+                        let (cost, below) = self
                             .include(text, construct, depth)
                             .map_err(|inner| inner.unwrap_or_else(|why| fail(1, why)))?;
+                        height = height.max(below + 1);
                         total = plus(total, cost, times);
                     }
                     word => return Err(fail(0, unfit_tag(word))),
@@ -274,12 +300,15 @@ impl<'a> Costs<'a> {
                 .map_or(construct.span.end, |next| next.span.start);
             let own = MAX_FACTOR * construct.span.len() as u64;
             reader.cost.text_bytes += own + (end - construct.span.end) as u64;
+            // a text that is written out is looked at as often as a value would be, and once to get there
+            let length = construct.span.len() as u64;
+            reader.cost.work_bytes += length.saturating_mul(reader.cost.weight + 1);
             total = plus(total, reader.cost, times);
             if total.steps > MAX_STEPS {
                 return Err(fail(0, too_many_steps(total.steps)));
             }
         }
-        Ok(total)
+        Ok((total, height))
     }
 
     fn include(
@@ -287,13 +316,16 @@ impl<'a> Costs<'a> {
         text: &'a str,
         construct: &'a Construct,
         depth: usize,
-    ) -> Result<Fast, Result<Reason, String>> {
+    ) -> Result<(Fast, usize), Result<Reason, String>> {
         let found = scan::includes(text, std::slice::from_ref(construct)).next();
         let Some((name, _)) = found.filter(|_| construct.tokens.len() == 2) else {
             return Err(Err("it includes what is not written out".into()));
         };
-        if let Some(cost) = self.known.get(name) {
-            return Ok(*cost);
+        if let Some((cost, below)) = self.known.get(name).copied() {
+            if depth + below >= MAX_DEPTH {
+                return Err(Err(format!("includes go more than {MAX_DEPTH} deep")));
+            }
+            return Ok((cost, below));
         }
         let Some(partial) = self.partials.get(name).copied() else {
             return Err(Err("it includes what is not there".into()));
@@ -302,7 +334,7 @@ impl<'a> Costs<'a> {
             return Err(Err(format!("includes go more than {MAX_DEPTH} deep")));
         }
         let constructs: Vec<&Construct> = partial.constructs.iter().collect();
-        let cost = self
+        let found = self
             .of(
                 &partial.source,
                 &constructs,
@@ -310,8 +342,8 @@ impl<'a> Costs<'a> {
                 depth + 1,
             )
             .map_err(Ok)?;
-        self.known.insert(&partial.name, cost);
-        Ok(cost)
+        self.known.insert(&partial.name, found);
+        Ok(found)
     }
 }
 
@@ -332,6 +364,8 @@ struct Reader<'a> {
     construct: &'a Construct,
     at: usize,
     cost: Fast,
+    /// Bytes of the longest literal of a list.
+    longest: u64,
 }
 
 impl<'a> Reader<'a> {
@@ -389,6 +423,7 @@ impl<'a> Reader<'a> {
             return self.unfit("a loop over a value: how long it is depends on who calls");
         }
         let count = self.list()?;
+        self.cost.longest_bytes = self.longest;
         self.end()?;
         Ok(count)
     }
@@ -401,10 +436,12 @@ impl<'a> Reader<'a> {
             if self.take("]") {
                 return Ok(count);
             }
+            let bytes = self.word().len() as u64;
             if !self.literal() {
                 return self.unfit("a list of what is not written out");
             }
             count += 1;
+            self.longest = self.longest.max(bytes);
             if !self.take(",") && self.word() != "]" {
                 return self.unfit("a list of what is not written out");
             }

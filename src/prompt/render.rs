@@ -82,6 +82,16 @@ impl RenderError {
 }
 
 impl RenderError {
+    /// Whether this machine could not do it here and now, which says nothing of the template.
+    pub fn is_unable(&self) -> bool {
+        matches!(
+            self,
+            Self::Stopped(
+                Stopped::Unavailable(_) | Stopped::QueueFull { .. } | Stopped::QueueWait { .. }
+            )
+        )
+    }
+
     /// Whether the render cost a worker as much as one can.
     pub fn is_costly(&self) -> bool {
         match self {

@@ -262,7 +262,10 @@ impl Shared {
 
     fn one(&self, process: &mut Option<Process>, waiting: &Waiting) -> Outcome {
         let settings = &self.settings;
-        let mut worker = match process.take() {
+        let idle = process
+            .take()
+            .and_then(|mut worker| worker.is_alive().then_some(worker));
+        let mut worker = match idle {
             Some(worker) => worker,
             None => Process::start(settings, None).map_err(Stopped::Unavailable)?,
         };

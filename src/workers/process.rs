@@ -53,6 +53,12 @@ impl Process {
         if let Some(name) = probe.as_ref().and_then(clap::ValueEnum::to_possible_value) {
             command.arg("--probe").arg(name.get_name());
         }
+        #[cfg(unix)]
+        {
+            use std::os::unix::process::CommandExt as _;
+            // a Ctrl-C at the server's terminal must not end the renders it waits for
+            command.process_group(0);
+        }
         let mut child = command
             .env_clear()
             .current_dir("/")
@@ -135,6 +141,11 @@ impl Process {
                 limit_ms: millis(wall),
             }),
         }
+    }
+
+    /// Whether it still runs; one that is idle may have been ended from outside, for want of memory.
+    pub(super) fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Ends the process; how it ended, in words.

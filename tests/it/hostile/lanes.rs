@@ -342,3 +342,66 @@ proptest! {
         prop_assert_eq!(here, there, "{}", body);
     }
 }
+
+#[test]
+fn texts_that_are_written_out_count_as_often_as_they_are_looked_at() {
+    let long = "x".repeat(4000);
+    let twelve = format!("[{}]", ["1"; 12].join(", "));
+    let reversed = " | reverse".repeat(30);
+    for body in [
+        // looked at by filters, printed by nothing
+        format!(
+            "{{% for i in {twelve} %}}{{% for j in {twelve} %}}{{% if '{long}'{reversed} == 'y' %}}{{% endif %}}{{% endfor %}}{{% endfor %}}"
+        ),
+        // given a name by a loop, looked at by what stands in it
+        format!(
+            "{{% for t in ['{long}', '{long}'] %}}{{% for i in {twelve} %}}{{% for j in {twelve} %}}{{% if t{reversed} == 'y' %}}{{% endif %}}{{% endfor %}}{{% endfor %}}{{% endfor %}}"
+        ),
+        // searched for, and searched in
+        format!(
+            "{{% for i in {twelve} %}}{{% for j in {twelve} %}}{{% for k in {twelve} %}}{{% if '{long}' in ['{long}', '{long}'] %}}{{% endif %}}{{% endfor %}}{{% endfor %}}{{% endfor %}}"
+        ),
+    ] {
+        assert!(
+            lane(&body).contains("that are written out"),
+            "{}",
+            lane(&body)
+        );
+    }
+    assert_eq!(lane(&format!("{{{{ '{long}' | upper }}}}")), "fast");
+    // what a loop gives a name to is in the output as often as it is printed
+    let built = library(&format!(
+        "{{% for t in ['{long}', '{long}'] %}}{{{{ t }}}}{{{{ t }}}}{{% endfor %}}{{{{ a }}}}{{{{ b }}}}"
+    ));
+    let bound = built.catalog.prompt("p").unwrap().lane.output_bound(0);
+    assert!(bound.unwrap() >= 16_000, "{bound:?}");
+}
+
+#[test]
+fn includes_are_counted_from_wherever_they_are_reached() {
+    let chain = |first: &str| {
+        let mut tree = MemoryTree::default()
+            .with("prompts/p.md", format!("---\ndescription: D\n---\n{first}"));
+        for i in 0..29 {
+            let next = i + 1;
+            tree = tree.with(
+                &format!("partials/c{i}.md"),
+                format!("{{% include \"c{next}.md\" %}}"),
+            );
+        }
+        let tree = tree.with("partials/c29.md", "end");
+        let none = &cuebook::catalog::examples::none;
+        let built = build(&tree, Revision::WorkTree, &Limits::default(), None, none).unwrap();
+        let found = built.catalog.prompt("p");
+        found
+            .unwrap_or_else(|| panic!("{:?}", built.problems))
+            .lane
+            .as_str()
+    };
+    assert_eq!(chain("{% include \"c14.md\" %}"), "fast");
+    assert_eq!(chain("{% include \"c0.md\" %}"), "worker");
+    assert_eq!(
+        chain("{% include \"c14.md\" %}{% include \"c0.md\" %}"),
+        "worker"
+    );
+}

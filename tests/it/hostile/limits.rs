@@ -192,6 +192,67 @@ async fn a_worker_is_replaced_after_so_many_renders_and_none_is_left() {
     assert_eq!(children(), Vec::<u32>::new());
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_worker_that_was_killed_is_replaced_and_nobody_notices() {
+    let renderer = with(|settings| settings.workers = 1);
+    let looped = prompt("{% for i in [2, 1] | sort %}{{ i }}{% endfor %}");
+    let (bound, resources) = (BoundArguments::default(), ResolvedResources::default());
+    let limits = Limits::default();
+    for _ in 0..3 {
+        let rendered = renderer.render(&looped, &bound, &resources, &limits).await;
+        assert!(rendered.is_ok(), "{rendered:?}");
+        let worker = children()[0].to_string();
+        let killed = std::process::Command::new("kill")
+            .args(["-9", &worker])
+            .status()
+            .unwrap();
+        assert!(killed.success());
+        let stat = format!("/proc/{worker}/stat");
+        // ended, whether or not anybody has asked how
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_hangs_up_pays_and_who_sends_slowly_keeps_nobody_out() {
+    use tokio::io::AsyncWriteExt as _;
+    let library = TestLibrary::with(&[("prompts/calm.md", CALM)]);
+    let server = TestServer::with_previews(&library, Previews::new(50, 100_000)).await;
+    let text = |body: &str| json!({ "name": "x", "text": format!("---\ndescription: D\n---\n{body}"), "arguments": {} });
+    let send = async |body: &str, whole: usize| {
+        let mut stream = tokio::net::TcpStream::connect(server.address)
+            .await
+            .unwrap();
+        let head = format!(
+            "POST /api/v1/preview HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&body.as_bytes()[..whole]).await.unwrap();
+        stream
+    };
+    let calm = text("calm");
+    // half of a request is no preview
+    let half = calm.to_string();
+    let _slow = send(&half, half.len() / 2).await;
+    assert_eq!(preview(&server, &calm).await.0, 200);
+    // one that costs, whose client goes away: charged when it ends
+    let endless = text(ENDLESS).to_string();
+    drop(send(&endless, endless.len()).await);
+    soon("the charge", async {
+        while preview(&server, &calm).await.0 != 429 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    // not because it still runs: the budget is spent
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    assert_eq!(preview(&server, &calm).await.0, 429);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_worker_is_started_while_all_prompts_are_fast() {
     let renderer = with(|_| {});
