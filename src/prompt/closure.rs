@@ -84,7 +84,7 @@ pub(super) fn uri_template(i: usize) -> String {
 
 impl Prompt {
     /// The engine with this closure's templates.
-    pub(super) fn engine(&self) -> Option<Arc<Tera>> {
+    pub(super) fn engine(&self) -> Option<Arc<engine::Kept>> {
         self.compiled
             .get(|| templates(&self.text, &self.parts, &self.bindings, &self.partials))
     }

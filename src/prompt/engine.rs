@@ -2,6 +2,7 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwapOption;
@@ -24,9 +25,36 @@ static BASE: LazyLock<Tera> = LazyLock::new(|| {
     tera
 });
 
-/// A compiled closure: made when it is first needed, given back when it is not (it costs ten times its source).
+/// Bytes of sources whose compiled form is kept, in this process; a compiled form takes some sixteen times its source.
+/// What comes beyond is compiled for each render.
+const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
+
+/// How many are kept now.
+static KEPT_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// A compiled closure: made when it is first needed, given back when it is not.
 #[derive(Default)]
-pub(super) struct Compiled(ArcSwapOption<Tera>);
+pub(super) struct Compiled(ArcSwapOption<Kept>);
+
+/// An instance with the bytes it is counted with.
+pub(super) struct Kept {
+    tera: Tera,
+    bytes: usize,
+}
+
+impl std::ops::Deref for Kept {
+    type Target = Tera;
+
+    fn deref(&self) -> &Tera {
+        &self.tera
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        KEPT_BYTES.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
 
 impl std::fmt::Debug for Compiled {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -40,22 +68,29 @@ impl std::fmt::Debug for Compiled {
 }
 
 impl Compiled {
-    /// Keeps an instance that the check has made already.
+    /// Keeps an instance that the check has made already, until it is released.
     pub(super) fn new(tera: Tera) -> Self {
-        Self(ArcSwapOption::from_pointee(tera))
+        Self(ArcSwapOption::from_pointee(Kept { tera, bytes: 0 }))
     }
 
     /// The instance; `None` when the templates do not compile, which the check has ruled out.
     pub(super) fn get(
         &self,
         templates: impl FnOnce() -> Vec<(String, String)>,
-    ) -> Option<Arc<Tera>> {
-        if let Some(tera) = &*self.0.load() {
-            return Some(tera.clone());
+    ) -> Option<Arc<Kept>> {
+        if let Some(kept) = &*self.0.load() {
+            return Some(kept.clone());
         }
-        let tera = Arc::new(compile(templates()).ok()?);
-        self.0.store(Some(tera.clone()));
-        Some(tera)
+        let templates = templates();
+        let bytes = templates.iter().map(|(_, source)| source.len()).sum();
+        let tera = compile(templates).ok()?;
+        if KEPT_BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_KEPT_BYTES {
+            KEPT_BYTES.fetch_sub(bytes, Ordering::Relaxed);
+            return Some(Arc::new(Kept { tera, bytes: 0 }));
+        }
+        let kept = Arc::new(Kept { tera, bytes });
+        self.0.store(Some(kept.clone()));
+        Some(kept)
     }
 
     /// Gives the instance back; the next use compiles again.
@@ -363,6 +398,25 @@ mod tests {
         );
         let out = render("{{ x | untrusted(bytes=4) }}", "한글");
         assert!(out.contains("한\n[3 more bytes were cut]"), "{out}");
+    }
+
+    #[test]
+    fn compiled_forms_are_kept_up_to_a_limit_and_given_back() {
+        let source = "x".repeat(1024 * 1024);
+        let all: Vec<Compiled> = (0..20).map(|_| Compiled::default()).collect();
+        let kept = |compiled: &Compiled| compiled.0.load().is_some();
+        for compiled in &all {
+            let made = compiled.get(|| vec![("t".into(), source.clone())]);
+            assert!(made.is_some(), "over the limit it is compiled and not kept");
+        }
+        let count = all.iter().filter(|c| kept(c)).count();
+        assert!((1..=16).contains(&count), "{count}");
+        assert!(!kept(&all[19]));
+        for compiled in &all {
+            compiled.release();
+        }
+        all[19].get(|| vec![("t".into(), source.clone())]);
+        assert!(kept(&all[19]), "there is room again");
     }
 
     #[test]
