@@ -220,7 +220,7 @@ async fn an_idle_worker_that_was_killed_is_replaced_and_nobody_notices() {
 async fn who_hangs_up_pays_and_who_sends_slowly_keeps_nobody_out() {
     use tokio::io::AsyncWriteExt as _;
     let library = TestLibrary::with(&[("prompts/calm.md", CALM)]);
-    let server = TestServer::with_previews(&library, Previews::new(50, 100_000)).await;
+    let server = TestServer::with_previews(&library, Previews::new(95, 100_000)).await;
     let text = |body: &str| json!({ "name": "x", "text": format!("---\ndescription: D\n---\n{body}"), "arguments": {} });
     let send = async |body: &str, whole: usize| {
         let mut stream = tokio::net::TcpStream::connect(server.address)
@@ -239,18 +239,40 @@ async fn who_hangs_up_pays_and_who_sends_slowly_keeps_nobody_out() {
     let half = calm.to_string();
     let _slow = send(&half, half.len() / 2).await;
     assert_eq!(preview(&server, &calm).await.0, 200);
-    // one that costs, whose client goes away: charged when it ends
+    // one that costs, and is seen to run; then its client goes away
     let endless = text(ENDLESS).to_string();
-    drop(send(&endless, endless.len()).await);
+    let detail = async || {
+        let (status, answer) = preview(&server, &calm).await;
+        let detail = answer["detail"].as_str().unwrap_or_default().to_owned();
+        (status, detail)
+    };
+    let mut runs = false;
+    for _ in 0..10 {
+        let _client = send(&endless, endless.len()).await;
+        let (status, said) = detail().await;
+        if said.contains("at most 95 ms") {
+            // it ran between the two, and is charged
+            return;
+        }
+        assert!(status == 200 || said.contains("running"), "{said}");
+        runs = status == 429;
+        if runs {
+            break;
+        }
+    }
+    assert!(runs, "it was never seen to run");
+    // nobody begins beside it, and when it has ended its time is charged: nothing is left
     soon("the charge", async {
-        while preview(&server, &calm).await.0 != 429 {
+        loop {
+            let (status, said) = detail().await;
+            assert_eq!(status, 429, "it was not charged");
+            if said.contains("at most 95 ms") {
+                break;
+            }
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     })
     .await;
-    // not because it still runs: the budget is spent
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-    assert_eq!(preview(&server, &calm).await.0, 429);
 }
 
 #[tokio::test(flavor = "multi_thread")]
