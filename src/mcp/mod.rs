@@ -20,6 +20,7 @@ pub mod revision;
 pub mod session;
 pub mod stdio;
 mod stream;
+mod waves;
 pub mod wire;
 
 use std::panic::AssertUnwindSafe;
@@ -37,6 +38,7 @@ use self::notices::Filter;
 use self::pages::Pages;
 use self::revision::Revision;
 use self::session::{Session, Sessions};
+use self::waves::Waves;
 use crate::registry::Registry;
 
 /// What an operator can set about MCP.
@@ -86,6 +88,7 @@ pub struct Service {
     sessions: Sessions,
     pages: Pages,
     streams: AtomicUsize,
+    waves: Waves,
 }
 
 impl Service {
@@ -96,6 +99,7 @@ impl Service {
             sessions: Sessions::new(settings.session_key),
             pages: Pages::default(),
             streams: AtomicUsize::new(0),
+            waves: Waves::default(),
             settings,
         }
     }

@@ -23,9 +23,6 @@ use super::session::{Session, lock};
 /// Shortest time between two comments, whatever the setting says.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// Streams that are told in one millisecond, where there are more: requests are answered between two such waves.
-const WAVE: usize = 128;
-
 const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
 static NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -51,6 +48,13 @@ impl Slot {
             service: service.clone(),
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
         })
+    }
+}
+
+impl Slot {
+    /// What wakes the stream when a new snapshot is in.
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.service.waves.join(self.number, &self.service.registry)
     }
 }
 
@@ -88,8 +92,6 @@ struct Open {
     keep_alive: Duration,
     /// When something was last sent.
     sent: Instant,
-    /// When it is this stream's turn to tell of a change; none while there is none.
-    turn: Option<Instant>,
     ended: bool,
 }
 
@@ -100,7 +102,7 @@ pub(super) fn legacy(
     folder: Option<Arc<str>>,
     shutdown: CancellationToken,
 ) -> impl Stream<Item = Bytes> + Send + use<> {
-    let changes = slot.service.registry.subscribe();
+    let changes = slot.changes();
     let listener = match session {
         Some(session) => {
             lock(&session.state).streams.push(slot.number);
@@ -124,7 +126,7 @@ pub(super) fn subscription(
     folder: Option<Arc<str>>,
     shutdown: CancellationToken,
 ) -> impl Stream<Item = Bytes> + Send + use<> {
-    let changes = slot.service.registry.subscribe();
+    let changes = slot.changes();
     let snapshot = slot.service.registry.snapshot();
     let listener = Listener::Subscription {
         id: id.into(),
@@ -165,16 +167,8 @@ impl Open {
             ready: VecDeque::from([first]),
             keep_alive,
             sent: Instant::now(),
-            turn: None,
             ended: false,
         }
-    }
-
-    /// When this stream tells of a change that came now.
-    fn next_turn(&self) -> Option<Instant> {
-        let open = self.slot.service.streams.load(Ordering::Relaxed);
-        let wait = wave(self.slot.number, open);
-        (!wait.is_zero()).then(|| Instant::now() + wait)
     }
 
     /// Puts what the listener is owed into `ready`.
@@ -251,13 +245,6 @@ impl Drop for Open {
     }
 }
 
-/// How long a stream of this number waits, among so many, before it tells of a change: all at once would keep every
-/// request waiting until the last is told.
-fn wave(number: u64, open: usize) -> Duration {
-    let waves = u64::try_from(open / WAVE).unwrap_or(u64::MAX).max(1);
-    Duration::from_millis(number % waves)
-}
-
 fn run(open: Open) -> impl Stream<Item = Bytes> + Send + use<> {
     stream::unfold(Box::new(open), |mut open| async move {
         loop {
@@ -268,9 +255,7 @@ fn run(open: Open) -> impl Stream<Item = Bytes> + Send + use<> {
             if open.ended || open.is_over() {
                 return None;
             }
-            if open.turn.is_none() {
-                open.collect();
-            }
+            open.collect();
             if !open.ready.is_empty() {
                 continue;
             }
@@ -280,10 +265,8 @@ fn run(open: Open) -> impl Stream<Item = Bytes> + Send + use<> {
                 over,
                 keep_alive,
                 sent,
-                turn,
                 ..
             } = &mut *open;
-            let (waits, until) = (turn.is_some(), turn.unwrap_or(*sent));
             let silent = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => {
@@ -291,14 +274,9 @@ fn run(open: Open) -> impl Stream<Item = Bytes> + Send + use<> {
                     continue;
                 }
                 () = over.cancelled() => return None,
-                () = tokio::time::sleep_until(until), if waits => {
-                    open.turn = None;
-                    false
-                }
-                changed = changes.changed(), if !waits => {
-                    match changed {
-                        Ok(()) => open.turn = open.next_turn(),
-                        Err(_) => open.finish(),
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        open.finish();
                     }
                     false
                 }
@@ -309,27 +287,4 @@ fn run(open: Open) -> impl Stream<Item = Bytes> + Send + use<> {
             }
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_are_told_at_once_and_many_in_waves() {
-        let check = |open: usize, longest: u64| {
-            let waits: Vec<u64> = (0..open as u64)
-                .map(|number| u64::try_from(wave(number, open).as_millis()).unwrap())
-                .collect();
-            assert_eq!(waits.iter().max(), Some(&longest), "{open}");
-            for wait in 0..=longest {
-                let told = waits.iter().filter(|w| **w == wait).count();
-                assert!(told <= 2 * WAVE, "{open}: {told} in one millisecond");
-            }
-        };
-        check(1, 0);
-        check(255, 0);
-        check(1_000, 6);
-        check(10_000, 77);
-    }
 }
