@@ -482,13 +482,29 @@ async fn a_full_queue_is_told_to_one_kind_and_the_others_are_served() {
         &[("Content-Type", UPLOAD)],
         Some(1000),
     );
-    let mut slow = TcpStream::connect(host.address).await.unwrap();
-    slow.write_all(head.as_bytes()).await.unwrap();
-    slow.write_all(b"0032want").await.unwrap();
     let refs = "/library.git/info/refs?service=git-upload-pack";
-    soon("the place to be taken", async {
-        while host.get(refs, &[]).await.status == 200 {
+    // the place of the clone is free when its process has been waited for
+    soon("the place to be free", async {
+        while host.get(refs, &[]).await.status != 200 {
             tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    let slow = soon("the place to be taken", async {
+        loop {
+            quiet(&host.bare()).await;
+            let mut slow = TcpStream::connect(host.address).await.unwrap();
+            slow.write_all(head.as_bytes()).await.unwrap();
+            slow.write_all(b"0032want").await.unwrap();
+            // refused where the last one has not quite ended; else its process begins
+            tokio::select! {
+                _ = slow.readable() => {}
+                () = async {
+                    while git_processes(&host.bare()).is_empty() {
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                    }
+                } => break slow,
+            }
         }
     })
     .await;
