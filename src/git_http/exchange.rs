@@ -163,6 +163,8 @@ impl Exchange {
             let max = self.job.endpoint.settings.max_push_bytes;
             let line = if fed.too_large || (fed.bytes > max && !report.unpacked()) {
                 Some(self.too_large_line())
+            } else if report.says(b"unable to migrate objects to permanent storage") {
+                Some("the repository was being tidied meanwhile; push again".to_owned())
             } else if fed.broken || report.unpacked() {
                 None
             } else {

@@ -70,8 +70,12 @@ impl Report {
 
     /// Whether the process took the pack in.
     pub(super) fn unpacked(&self) -> bool {
-        const SAID: &[u8] = b"unpack ok";
-        self.held.windows(SAID.len()).any(|bytes| bytes == SAID)
+        self.says(b"unpack ok")
+    }
+
+    /// Whether the status holds these words.
+    pub(super) fn says(&self, words: &[u8]) -> bool {
+        self.held.windows(words.len()).any(|bytes| bytes == words)
     }
 
     fn all_is_status(&mut self) {
