@@ -36,6 +36,19 @@ pub enum StoreError {
     Database(#[from] sqlx::Error),
 }
 
+/// A row that is derived from git and is not what git says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexDifference {
+    /// The table it is in.
+    pub table: &'static str,
+    /// Which row: its key, e.g. `incident-triage v3`.
+    pub row: String,
+    /// What git says; none where the row should not be.
+    pub expected: Option<String>,
+    /// What the row says; none where it is missing.
+    pub found: Option<String>,
+}
+
 /// The database.
 #[derive(Debug, Clone)]
 pub struct Store {
