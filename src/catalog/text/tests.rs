@@ -97,7 +97,7 @@ fn full_width(text: &str) -> String {
         .collect()
 }
 
-const TEXT: &str = "[a-zA-Z0-9 ._/éÉßñ가-힣ㄱ-ㅣァ-ヶ一-三ﾡ-ﾾ]{0,12}";
+const TEXT: &str = "[a-zA-Z0-9 ._/éÉñ가-힣ㄱ-ㅣァ-ヶ一-三ﾡ-ﾾ]{0,12}";
 
 proptest! {
     #[test]
@@ -107,10 +107,7 @@ proptest! {
         let wide = full_width(&text);
         for form in [fold, jamo, initials] {
             let expected = form(&text);
-            for other in [&nfd, &nfc, &wide, &text.to_uppercase().replace("SS", "ß")] {
-                if other.contains('ß') != text.contains('ß') {
-                    continue;
-                }
+            for other in [&nfd, &nfc, &wide, &text.to_uppercase()] {
                 prop_assert_eq!(&form(other), &expected, "{:?}", other);
             }
             prop_assert_eq!(form(&expected), expected);
