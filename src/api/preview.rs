@@ -4,7 +4,7 @@
 //! address, and on a budget of CPU time.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,8 @@ use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use bytes::BytesMut;
+use http_body_util::BodyExt as _;
 use serde::{Deserialize, Serialize};
 
 use super::Refusal;
@@ -23,12 +24,12 @@ use crate::prompt::{
     BoundArguments, Content, Lane, Message, Problem, Prompt, RenderError, Severity,
 };
 use crate::registry::{AtError, Registry};
-use crate::workers::{Budgets, Done, Running, Spent};
+use crate::workers::{Budgets, Caller, Done, Running, Spent};
 
 /// What previews share.
 #[derive(Debug)]
 pub struct Previews {
-    budgets: Arc<Budgets<IpAddr>>,
+    budgets: Arc<Budgets<Caller>>,
     body_bytes: usize,
 }
 
@@ -132,12 +133,12 @@ async fn answer(state: &PreviewState, request: Request) -> Result<Response, Refu
             "send application/json",
         ));
     }
-    let address = parts
-        .extensions
-        .get::<ConnectInfo<SocketAddr>>()
-        .map_or(IpAddr::V4([127, 0, 0, 1].into()), |info| info.0.ip());
+    let caller = match parts.extensions.get::<ConnectInfo<SocketAddr>>() {
+        Some(peer) => Caller::address(peer.0.ip()),
+        None => Caller::local(),
+    };
     // before it counts as running: who sends slowly would keep everybody else of an address out
-    let body = tokio::time::timeout(BODY, read(body, state.previews.body_bytes))
+    let body = tokio::time::timeout(BODY, read(body, state.previews.body_bytes, &parts.headers))
         .await
         .map_err(|_| {
             Refusal::new(
@@ -155,11 +156,11 @@ async fn answer(state: &PreviewState, request: Request) -> Result<Response, Refu
     let running = state
         .previews
         .budgets
-        .begin(network(address), Instant::now())
+        .begin(caller.clone(), Instant::now())
         .map_err(|spent| spent_refusal(&spent))?;
     // whoever hangs up has it charged all the same, and none begins beside it
     let state = state.clone();
-    tokio::spawn(async move { made(&state, &ask, running).await })
+    tokio::spawn(async move { made(&state, &caller, &ask, running).await })
         .await
         .map_err(|_| {
             Refusal::new(
@@ -172,8 +173,9 @@ async fn answer(state: &PreviewState, request: Request) -> Result<Response, Refu
 /// Checks and renders what is asked, and charges for it.
 async fn made(
     state: &PreviewState,
+    caller: &Caller,
     ask: &Ask,
-    mut running: Running<IpAddr>,
+    mut running: Running<Caller>,
 ) -> Result<Response, Refusal> {
     let catalog = match &ask.revision {
         None => state.registry.snapshot().catalog.clone(),
@@ -191,7 +193,7 @@ async fn made(
     } = checked;
     let mut messages = Vec::new();
     if let Some(prompt) = &prompt {
-        match rendered(state, &catalog, prompt, ask, &mut running).await? {
+        match rendered(state, caller, &catalog, prompt, ask, &mut running).await? {
             Ok(made) => messages = made.iter().map(message_json).collect(),
             Err(problem) => problems.push(problem),
         }
@@ -223,23 +225,35 @@ fn is_json(headers: &HeaderMap) -> bool {
         })
 }
 
-/// Who counts as one: an IPv4 address, or the network that an IPv6 address is one of 2⁶⁴ of.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
-    }
-}
-
-async fn read(body: Body, limit: usize) -> Result<Bytes, Refusal> {
-    match Limited::new(body, limit).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Refusal::new(
+/// The whole body; one that is too long is told with how long it is, where the client says or as far as it was read.
+async fn read(mut body: Body, limit: usize, headers: &HeaderMap) -> Result<Bytes, Refusal> {
+    let too_long = |length: u64, or_more: &str| {
+        Refusal::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the request is longer than {limit} bytes (preview_bytes)"),
-        )),
-        Err(error) => Err(Refusal::new(StatusCode::BAD_REQUEST, error.to_string())),
+            format!(
+                "the request is {length} bytes{or_more}; at most {limit} are read (preview_bytes)"
+            ),
+        )
+    };
+    let declared = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if let Some(length) = declared.filter(|length| *length > limit as u64) {
+        return Err(too_long(length, ""));
     }
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if whole.len() + data.len() > limit {
+            return Err(too_long((whole.len() + data.len()) as u64, " or more"));
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
 }
 
 /// Reads and links the text, off the async threads; what it took is charged.
@@ -289,10 +303,11 @@ async fn check(catalog: &Arc<Catalog>, ask: &Ask) -> Result<(Draft, Duration), R
 /// Renders in a worker. What is wrong with the text or its arguments is a problem; what is wrong here is a refusal.
 async fn rendered(
     state: &PreviewState,
+    caller: &Caller,
     catalog: &Catalog,
     prompt: &Prompt,
     ask: &Ask,
-    running: &mut Running<IpAddr>,
+    running: &mut Running<Caller>,
 ) -> Result<Result<Vec<Message>, Problem>, Refusal> {
     let limits = catalog.limits();
     let problem =
@@ -308,7 +323,9 @@ async fn rendered(
     };
     resources.nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
     let renderer = state.registry.renderer();
-    let Done { rendered, cpu } = renderer.isolated(prompt, &bound, &resources, limits).await;
+    let Done { rendered, cpu } = renderer
+        .isolated(caller, prompt, &bound, &resources, limits)
+        .await;
     running.charge(cpu);
     match rendered {
         Ok(rendered) => Ok(Ok(rendered.messages)),
