@@ -17,5 +17,6 @@ mod http;
 mod library;
 mod mcp;
 mod resources;
+mod search;
 mod support;
 mod upstream;
