@@ -34,7 +34,7 @@ pub(super) struct Written {
 /// Rows by kind and name: id, and what their text was made from.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    rows: BTreeMap<(String, String), (i64, String)>,
+    known: BTreeMap<(String, String), (i64, String)>,
     /// Texts and rows that must go, whatever is served.
     wrong: Vec<i64>,
     state: Option<SearchState>,
@@ -141,13 +141,13 @@ impl Search {
         }
         let mut remove = std::mem::take(&mut rows.wrong);
         let mut add: Vec<(&Arc<Document>, String)> = Vec::new();
-        let mut gone = std::mem::take(&mut rows.rows);
+        let mut gone = std::mem::take(&mut rows.known);
         for document in documents.all() {
             let key = key(document);
             let hash = hex(&document.hash).to_string();
             match gone.remove(&key) {
                 Some((id, has)) if has == hash => {
-                    rows.rows.insert(key, (id, has));
+                    rows.known.insert(key, (id, has));
                 }
                 Some((id, _)) => {
                     remove.push(id);
@@ -187,7 +187,7 @@ impl Search {
                 let removed = remove.next().unwrap_or_default();
                 let ids = store.write_search(removed, &texts, &state).await?;
                 for (text, id) in texts.into_iter().zip(ids) {
-                    rows.rows.insert((text.kind, text.name), (id, text.hash));
+                    rows.known.insert((text.kind, text.name), (id, text.hash));
                 }
             }
             rows.state = Some(whole);
@@ -195,7 +195,7 @@ impl Search {
         let by_id = documents
             .all()
             .iter()
-            .filter_map(|document| Some((rows.rows.get(&key(document))?.0, document.clone())));
+            .filter_map(|document| Some((rows.known.get(&key(document))?.0, document.clone())));
         self.written.store(Some(Arc::new(Written {
             digest,
             revision,
@@ -311,7 +311,7 @@ impl Search {
             };
             for (row, text) in texts(store).await? {
                 if text.as_deref() == Some(&*row.hash) {
-                    rows.rows.insert((row.kind, row.name), (row.id, row.hash));
+                    rows.known.insert((row.kind, row.name), (row.id, row.hash));
                 } else {
                     rows.wrong.push(row.id);
                 }
@@ -349,7 +349,7 @@ async fn load(store: &Store) -> Result<Rows, StoreError> {
     let state = store.search_state().await?;
     let rows = store.search_rows().await?.into_iter();
     Ok(Rows {
-        rows: rows
+        known: rows
             .map(|row| ((row.kind, row.name), (row.id, row.hash)))
             .collect(),
         wrong: Vec::new(),

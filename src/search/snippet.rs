@@ -62,14 +62,14 @@ pub(super) fn matches(document: &Document, query: &Query) -> Vec<Match> {
         .words
         .iter()
         .filter_map(|word| body.find(&*word.form))
-        .map(|place| memchr::memchr_iter(b'\n', body[..place].as_bytes()).count())
+        .map(|place| memchr::memchr_iter(b'\n', &body.as_bytes()[..place]).count())
         .collect();
     lines.sort_unstable();
     lines.dedup();
     let first = match &document.item {
         Item::Prompt(prompt) => {
             let before = prompt.text().len() - prompt.body().len();
-            memchr::memchr_iter(b'\n', prompt.text()[..before].as_bytes()).count() + 1
+            memchr::memchr_iter(b'\n', &prompt.text().as_bytes()[..before]).count() + 1
         }
         Item::Resource(_) => 1,
     };
