@@ -19,6 +19,8 @@ pub mod proposals;
 pub mod registry;
 pub mod router;
 pub mod server;
+#[cfg(unix)]
+pub mod socket;
 pub mod starter;
 pub mod store;
 pub mod telemetry;

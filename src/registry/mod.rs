@@ -8,6 +8,7 @@ mod changes;
 mod check;
 mod revisions;
 pub mod source;
+mod verify;
 mod watch;
 
 use std::num::NonZeroUsize;
