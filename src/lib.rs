@@ -12,6 +12,7 @@ pub mod config;
 pub mod gate;
 pub mod git;
 pub mod git_http;
+pub mod history;
 pub mod http;
 pub mod mcp;
 pub mod prompt;

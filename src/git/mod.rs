@@ -6,6 +6,7 @@
 pub mod commit;
 mod compare;
 pub mod history;
+pub mod log;
 pub mod pack;
 mod process;
 pub mod remote;

@@ -12,6 +12,7 @@ mod cli;
 mod docs;
 mod format;
 mod git;
+mod history;
 mod hostile;
 mod http;
 mod library;
