@@ -8,22 +8,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes};
+use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use bytes::BytesMut;
-use http_body_util::BodyExt as _;
+use axum::routing::post;
 use serde::{Deserialize, Serialize};
 
-use super::Refusal;
+use super::{Api, Refusal, json, parse, read};
 use crate::catalog::Catalog;
 use crate::catalog::prompts::Draft;
 use crate::prompt::render::Stopped;
 use crate::prompt::{
     BoundArguments, Content, Lane, Message, Problem, Prompt, RenderError, Severity,
 };
-use crate::registry::{AtError, Registry};
+use crate::registry::AtError;
 use crate::workers::{Budgets, Caller, Done, Running, Spent};
 
 /// What previews share.
@@ -31,15 +30,6 @@ use crate::workers::{Budgets, Caller, Done, Running, Spent};
 pub struct Previews {
     budgets: Arc<Budgets<Caller>>,
     body_bytes: usize,
-}
-
-/// What the handler needs.
-#[derive(Debug, Clone)]
-pub struct PreviewState {
-    /// The library.
-    pub registry: Arc<Registry>,
-    /// Budgets and limits.
-    pub previews: Arc<Previews>,
 }
 
 impl Default for Previews {
@@ -86,7 +76,7 @@ struct Answer<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct ShownProblem<'a> {
+pub(super) struct ShownProblem<'a> {
     severity: &'static str,
     code: &'a str,
     path: &'a str,
@@ -114,44 +104,33 @@ struct ShownReason<'a> {
     column: u32,
 }
 
-/// Time for a request to come whole.
-const BODY: Duration = Duration::from_secs(10);
+pub(super) fn routes() -> Router<Api> {
+    Router::new().route("/api/v1/preview", post(preview))
+}
 
 /// Answers a request for a preview.
-pub async fn preview(State(state): State<PreviewState>, request: Request) -> Response {
+async fn preview(State(state): State<Api>, request: Request) -> Response {
     match answer(&state, request).await {
         Ok(response) => response,
         Err(refusal) => refusal.into_response(),
     }
 }
 
-async fn answer(state: &PreviewState, request: Request) -> Result<Response, Refusal> {
+async fn answer(state: &Api, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
-    if !is_json(&parts.headers) {
-        return Err(Refusal::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "send application/json",
-        ));
-    }
     let caller = match parts.extensions.get::<ConnectInfo<SocketAddr>>() {
         Some(peer) => Caller::address(peer.0.ip()),
         None => Caller::local(),
     };
     // before it counts as running: who sends slowly would keep everybody else of an address out
-    let body = tokio::time::timeout(BODY, read(body, state.previews.body_bytes, &parts.headers))
-        .await
-        .map_err(|_| {
-            Refusal::new(
-                StatusCode::REQUEST_TIMEOUT,
-                format!("the request did not come within {} seconds", BODY.as_secs()),
-            )
-        })??;
-    let ask: Ask = serde_json::from_slice(&body).map_err(|error| {
-        Refusal::new(
-            StatusCode::BAD_REQUEST,
-            format!("the request cannot be read: {error}"),
-        )
-    })?;
+    let body = read(
+        &parts.headers,
+        body,
+        state.previews.body_bytes,
+        "rendering.preview_bytes",
+    )
+    .await?;
+    let ask: Ask = parse(&body)?;
     drop(body);
     let running = state
         .previews
@@ -172,7 +151,7 @@ async fn answer(state: &PreviewState, request: Request) -> Result<Response, Refu
 
 /// Checks and renders what is asked, and charges for it.
 async fn made(
-    state: &PreviewState,
+    state: &Api,
     caller: &Caller,
     ask: &Ask,
     mut running: Running<Caller>,
@@ -204,56 +183,7 @@ async fn made(
         messages,
         lane: prompt.as_ref().map(|prompt| lane(&prompt.lane)),
     };
-    let body = serde_json::to_vec(&answer).unwrap_or_default();
-    Ok((
-        [(
-            header::CONTENT_TYPE,
-            header::HeaderValue::from_static("application/json"),
-        )],
-        body,
-    )
-        .into_response())
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| {
-            let kind = value.split(';').next().unwrap_or_default().trim();
-            kind.eq_ignore_ascii_case("application/json")
-        })
-}
-
-/// The whole body; one that is too long is told with how long it is, where the client says or as far as it was read.
-async fn read(mut body: Body, limit: usize, headers: &HeaderMap) -> Result<Bytes, Refusal> {
-    let too_long = |length: u64, or_more: &str| {
-        Refusal::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!(
-                "the request is {length} bytes{or_more}; at most {limit} are read (preview_bytes)"
-            ),
-        )
-    };
-    let declared = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if let Some(length) = declared.filter(|length| *length > limit as u64) {
-        return Err(too_long(length, ""));
-    }
-    let mut whole = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame =
-            frame.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        if whole.len() + data.len() > limit {
-            return Err(too_long((whole.len() + data.len()) as u64, " or more"));
-        }
-        whole.extend_from_slice(&data);
-    }
-    Ok(whole.freeze())
+    Ok(json(&answer))
 }
 
 /// Reads and links the text, off the async threads; what it took is charged.
@@ -302,7 +232,7 @@ async fn check(catalog: &Arc<Catalog>, ask: &Ask) -> Result<(Draft, Duration), R
 
 /// Renders in a worker. What is wrong with the text or its arguments is a problem; what is wrong here is a refusal.
 async fn rendered(
-    state: &PreviewState,
+    state: &Api,
     caller: &Caller,
     catalog: &Catalog,
     prompt: &Prompt,
@@ -376,7 +306,7 @@ fn at_refusal(error: &AtError) -> Refusal {
     }
 }
 
-fn shown(problem: &Problem) -> ShownProblem<'_> {
+pub(super) fn shown(problem: &Problem) -> ShownProblem<'_> {
     ShownProblem {
         severity: problem.severity.as_str(),
         code: problem.code,

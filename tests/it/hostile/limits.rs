@@ -671,7 +671,7 @@ async fn a_preview_shows_problems_messages_and_the_lane_together() {
         );
         if status == 413 {
             let said = format!(
-                "the request is {} bytes; at most 2097152 are read (preview_bytes)",
+                "the request is {} bytes; at most 2097152 are read (rendering.preview_bytes)",
                 ask.to_string().len()
             );
             assert_eq!(answer["detail"], json!(said));
