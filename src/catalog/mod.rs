@@ -44,7 +44,7 @@ use listed::{Ordered, folder_key};
 use parts::Parts;
 use prompts::literal_scheme;
 use resources::SchemeHash;
-use text::{clip, fold, fold_query};
+use text::{clip, fold};
 pub use tree::{Change, Entry, EntryKind, MemoryTree, ObjectId, Tree};
 
 /// Longest value of another argument that `where` compares with, in bytes.
