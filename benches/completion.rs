@@ -24,6 +24,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion};
+use cuebook::api::Api;
+use cuebook::api::preview::Previews;
 use cuebook::catalog::complete::{Rows, ValueIndex, Values, complete};
 use cuebook::catalog::text::fold_query;
 use cuebook::catalog::values::parse;
@@ -256,9 +258,9 @@ async fn server(path: &Path) {
     println!("{}", listener.local_addr().expect("an address"));
     let shutdown = CancellationToken::new();
     let router = router(AppState {
-        registry,
+        registry: registry.clone(),
         mcp: service,
-        previews: Arc::default(),
+        api: Api::new(registry.clone(), Previews::default()),
         git: None,
         upstream: None,
         allowed: Arc::new(Allowed::default()),
