@@ -90,6 +90,7 @@ fn calls(criterion: &mut Criterion) {
         registry,
         mcp: service.clone(),
         git: None,
+        records: None,
         upstream: None,
         previews: Arc::default(),
         allowed: Arc::new(Allowed::default()),

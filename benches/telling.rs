@@ -111,6 +111,7 @@ async fn server(path: &Path) {
         mcp: service,
         previews: Arc::default(),
         git: None,
+        records: None,
         upstream: None,
         allowed: Arc::new(Allowed::default()),
         url: "http://localhost".into(),

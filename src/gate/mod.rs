@@ -23,9 +23,11 @@ use crate::git::history::NOTHING;
 use crate::git::{GitError, MAIN, Repository};
 use crate::prompt::{Problem, secrets};
 use crate::proposals::{Proposals, ProposeError, head_ref};
+use crate::records::{Records, audit};
 use crate::registry::candidate::Checked;
 use crate::registry::{OpenError, Registry};
 use crate::starter;
+use crate::store::AuditEntry;
 use crate::upstream::Closed;
 
 use rules::{Kind, Refused};
@@ -40,6 +42,8 @@ const KEPT: usize = 16;
 const CHECKS: usize = 2;
 /// How long a push waits for its check to begin.
 const CHECKING: std::time::Duration = std::time::Duration::from_mins(1);
+/// Where a push came from that came over no network of ours: by path, or by SSH.
+const BY_PATH: &str = "by path or SSH";
 /// Refs of one push; each is checked.
 const MAX_REFS: usize = 100;
 
@@ -65,6 +69,8 @@ pub struct Gate {
     proposals: Result<Arc<Proposals>, String>,
     settings: Settings,
     clients: Option<Clients>,
+    /// Who does what is noted there; none where no server runs.
+    records: Option<Arc<Records>>,
     checks: Semaphore,
     checked: Mutex<LruCache<String, Arc<Checked>>>,
 }
@@ -101,11 +107,19 @@ impl Gate {
             proposals,
             settings,
             clients,
+            records: None,
             checks: Semaphore::new(CHECKS),
             checked: Mutex::new(LruCache::new(
                 NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN),
             )),
         }
+    }
+
+    /// The same, with what is done noted in the audit.
+    #[must_use]
+    pub fn with_records(mut self, records: Arc<Records>) -> Self {
+        self.records = Some(records);
+        self
     }
 
     /// Answers a hook.
@@ -119,6 +133,31 @@ impl Gate {
 
     /// Whether a push may go on: every ref it moves is judged, and one that is refused refuses all.
     async fn accept(self: &Arc<Self>, question: Question) -> Answer {
+        if let Some(records) = &self.records
+            && let Err(why) = records.audit().ready()
+        {
+            return unjudged(&why);
+        }
+        let expected: Vec<String> = question
+            .updates
+            .iter()
+            .filter(|update| update.name == MAIN && update.new != NOTHING)
+            .map(|update| update.new.clone())
+            .collect();
+        let peer = question.peer.clone();
+        let answer = self.accept_checked(question).await;
+        if let Some(records) = self.records.as_ref().filter(|_| answer.accepted) {
+            for commit in expected {
+                let origin = peer.as_deref().unwrap_or(BY_PATH);
+                records
+                    .audit()
+                    .expect(&commit, &Actor::local(), Some(origin));
+            }
+        }
+        answer
+    }
+
+    async fn accept_checked(self: &Arc<Self>, question: Question) -> Answer {
         let _one = match tokio::time::timeout(CHECKING, self.checks.acquire()).await {
             Ok(Ok(one)) => one,
             Ok(Err(_)) => return unjudged("the server is stopping"),
@@ -314,6 +353,7 @@ impl Gate {
             accepted: true,
             ..Answer::default()
         };
+        let origin = question.peer.as_deref().unwrap_or(BY_PATH);
         for update in question.updates {
             let refused = |reason: String| Proposed::Refused {
                 pushed: update.name.clone(),
@@ -341,9 +381,22 @@ impl Gate {
                         ),
                     };
                     tracing::info!(proposal = row.number, head = %row.head, "{}", if written.old.is_none() { "opened" } else { "revised" });
+                    let entry = AuditEntry {
+                        action: if written.old.is_none() {
+                            "propose"
+                        } else {
+                            "revise"
+                        }
+                        .into(),
+                        subject: Some(format!("proposal {}", row.number)),
+                        old_commit: written.old.clone(),
+                        new_commit: Some(row.head.clone()),
+                        ..self.entry(origin, &row.head)
+                    };
                     answer
                         .lines
                         .push(crate::prompt::visible::visible(&what).into_owned());
+                    answer.lines.extend(self.audited(entry).await);
                     if let Some(branch) = &written.branch {
                         answer.lines.push(format!(
                             "  pushed as branch {} to the repository that this library follows",
@@ -402,10 +455,32 @@ impl Gate {
             accepted: true,
             ..Answer::default()
         };
+        let origin = question.peer.as_deref().unwrap_or(BY_PATH);
         for update in &question.updates {
-            if update.name == MAIN && update.new != NOTHING {
-                answer.lines.extend(self.publish(update.new.clone()).await);
-            } else if update.name.starts_with("refs/heads/") && update.new != NOTHING {
+            // told when it was opened or revised
+            if update.name.starts_with("refs/proposals/") {
+                continue;
+            }
+            let some = |id: &String| (id != NOTHING).then(|| id.clone());
+            let is_main = update.name == MAIN;
+            let entry = AuditEntry {
+                action: if is_main { "publish" } else { "push" }.into(),
+                subject: Some(update.name.clone()),
+                old_commit: some(&update.old),
+                new_commit: some(&update.new),
+                main: some(&update.new).filter(|_| is_main),
+                ..self.entry(origin, &update.new)
+            };
+            if is_main && update.new != NOTHING {
+                // what is served does not wait for a row
+                let (audited, lines) =
+                    tokio::join!(self.audited(entry), self.publish(update.new.clone()));
+                answer.lines.extend(lines);
+                answer.lines.extend(audited);
+                continue;
+            }
+            answer.lines.extend(self.audited(entry).await);
+            if update.name.starts_with("refs/heads/") && update.new != NOTHING {
                 let next = match self.repository.read_ref(MAIN) {
                     Ok(None) => {
                         "main, which is served, does not exist yet: git push origin HEAD:main"
@@ -419,6 +494,24 @@ impl Gate {
             }
         }
         answer
+    }
+
+    /// What all entries of the gate say.
+    fn entry(&self, origin: &str, commit: &str) -> AuditEntry {
+        AuditEntry {
+            at: crate::clock::unix_millis(),
+            actor: Actor::local().name.to_string(),
+            origin: Some(origin.to_owned()),
+            detail: audit::author(&self.repository, commit),
+            ..AuditEntry::default()
+        }
+    }
+
+    /// Appends to the audit; a line for the person where that has to wait.
+    async fn audited(&self, entry: AuditEntry) -> Option<String> {
+        let records = self.records.as_ref()?;
+        let appended = records.audit().append(entry).await;
+        appended.err().map(|not_yet| format!("warning: {not_yet}"))
     }
 
     async fn publish(self: &Arc<Self>, commit: String) -> Vec<String> {

@@ -39,6 +39,7 @@ use self::pages::Pages;
 use self::revision::Revision;
 use self::session::{Session, Sessions};
 use self::waves::Waves;
+use crate::records::Records;
 use crate::registry::Registry;
 
 /// What an operator can set about MCP.
@@ -89,6 +90,7 @@ pub struct Service {
     pages: Pages,
     streams: AtomicUsize,
     waves: Waves,
+    records: Option<Arc<Records>>,
 }
 
 impl Service {
@@ -100,8 +102,16 @@ impl Service {
             pages: Pages::default(),
             streams: AtomicUsize::new(0),
             waves: Waves::default(),
+            records: None,
             settings,
         }
+    }
+
+    /// The same, with what is delivered noted in records.
+    #[must_use]
+    pub fn with_records(mut self, records: Arc<Records>) -> Self {
+        self.records = Some(records);
+        self
     }
 
     /// Streams that are open now.

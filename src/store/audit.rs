@@ -1,5 +1,6 @@
 //! Rows of the audit: appended, and chained, so that a row that was changed or removed shows.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sqlx::{FromRow, Sqlite, Transaction};
 
@@ -13,7 +14,7 @@ const SEALED: &str = "seal";
 const PAGE: i64 = 1000;
 
 /// What is appended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntry {
     /// When, in milliseconds since 1970.
     pub at: i64,
@@ -36,7 +37,7 @@ pub struct AuditEntry {
 }
 
 /// A row of the audit.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, Deserialize)]
 pub struct AuditRow {
     /// Its number, from 1, without a gap.
     pub seq: i64,
@@ -60,6 +61,25 @@ pub struct AuditRow {
     pub previous: String,
     /// SHA-256 over this row and `previous`, in hex.
     pub hash: String,
+}
+
+impl AuditRow {
+    /// Whether this is the row of an entry.
+    pub fn says(&self, entry: &AuditEntry) -> bool {
+        (self.at, &self.actor, &self.origin, &self.action)
+            == (entry.at, &entry.actor, &entry.origin, &entry.action)
+            && (
+                &self.subject,
+                &self.old_commit,
+                &self.new_commit,
+                &self.detail,
+            ) == (
+                &entry.subject,
+                &entry.old_commit,
+                &entry.new_commit,
+                &entry.detail,
+            )
+    }
 }
 
 /// The end of the chain.
@@ -237,13 +257,12 @@ impl Store {
         if let Some(first) = first.filter(|row| row.seq > 1) {
             // older rows may have been removed, and then a later row says so
             let sealed = seal_of(first.seq - 1, &first.previous);
-            let seals: i64 = sqlx::query_scalar(
-                "SELECT COUNT(*) FROM audit WHERE action = $1 AND detail = $2",
-            )
-            .bind(SEALED)
-            .bind(&sealed)
-            .fetch_one(&mut *transaction)
-            .await?;
+            let seals: i64 =
+                sqlx::query_scalar("SELECT COUNT(*) FROM audit WHERE action = $1 AND detail = $2")
+                    .bind(SEALED)
+                    .bind(&sealed)
+                    .fetch_one(&mut *transaction)
+                    .await?;
             if seals == 0 {
                 differs(
                     format!("1 to {}", first.seq - 1),

@@ -147,16 +147,15 @@ async fn copy_all(connection: &mut SqliteConnection) -> Result<(u64, bool), sqlx
                 .bind(last)
                 .execute(&mut *connection)
                 .await;
-            match copied {
-                Ok(done) => rows += done.rows_affected(),
-                Err(_) => {
-                    incomplete = true;
-                    if first < last {
-                        let middle = first + (last - first) / 2;
-                        ranges.push((middle + 1, last));
-                        ranges.push((first, middle));
-                    }
-                }
+            if let Ok(done) = copied {
+                rows += done.rows_affected();
+                continue;
+            }
+            incomplete = true;
+            if first < last {
+                let middle = first + (last - first) / 2;
+                ranges.push((middle + 1, last));
+                ranges.push((first, middle));
             }
         }
     }

@@ -50,13 +50,17 @@ pub enum StoreError {
     #[error("the disk that holds the database is full; make room")]
     Full,
     /// Another process holds it.
-    #[error("another process has locked the database; end what has cuebook.db open (sqlite3, a backup)")]
+    #[error(
+        "another process has locked the database; end what has cuebook.db open (sqlite3, a backup)"
+    )]
     Locked,
     /// It may not be written.
     #[error("the database may not be written: {0}; its folder must be writable for the server")]
     ReadOnly(#[source] sqlx::Error),
     /// It is not what SQLite wrote.
-    #[error("the database is damaged: {0}; restart the server, which moves it aside and keeps what can be read of it")]
+    #[error(
+        "the database is damaged: {0}; restart the server, which moves it aside and keeps what can be read of it"
+    )]
     Damaged(#[source] sqlx::Error),
     /// It is damaged, and could not be moved aside.
     #[error("the database is damaged ({reason}) and could not be moved aside: {error}")]

@@ -44,14 +44,12 @@ pub(super) async fn remove(
     rows: &[(String, String, String)],
 ) -> Result<(), StoreError> {
     for (prompt, argument, value) in rows {
-        sqlx::query(
-            "DELETE FROM recent_value WHERE prompt = $1 AND argument = $2 AND value = $3",
-        )
-        .bind(prompt)
-        .bind(argument)
-        .bind(value)
-        .execute(&mut **transaction)
-        .await?;
+        sqlx::query("DELETE FROM recent_value WHERE prompt = $1 AND argument = $2 AND value = $3")
+            .bind(prompt)
+            .bind(argument)
+            .bind(value)
+            .execute(&mut **transaction)
+            .await?;
     }
     Ok(())
 }

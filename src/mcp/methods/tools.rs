@@ -20,6 +20,7 @@ use super::super::wire::{Base64, Block, Common, Source};
 use super::Call;
 use super::prompts::{in_folder, make};
 use crate::prompt::{Content, Embed, Prompt};
+use crate::records::Via;
 
 const LIST: &str = "list_prompts";
 const SEARCH: &str = "search_prompts";
@@ -443,7 +444,7 @@ async fn get_prompt(call: &Call<'_>) -> Result<Answer, Failure> {
     let given: Given<'_> = object(call.params.arguments, "arguments")?;
     let name = required_text(given.name, "name")?;
     let arguments = Arguments::parse(given.arguments, "arguments")?;
-    let made = make(call, &name, arguments.iter()).await?;
+    let made = make(call, &name, arguments.iter(), Via::Tool).await?;
     let values: Vec<&str> = made.bound.iter().map(|(_, value)| value).collect();
     let settings = &call.service.settings;
     let needs = Needs {

@@ -102,6 +102,7 @@ impl TestServer {
             registry: registry.clone(),
             mcp: service.clone(),
             git: None,
+            records: None,
             upstream: None,
             previews: Arc::new(previews),
             allowed: Arc::new(Allowed::new(public_url).unwrap()),
