@@ -25,6 +25,7 @@ use crate::records::Records;
 use crate::registry::source::{Library, PARTS};
 use crate::registry::{self, Registry};
 use crate::router::{AppState, router};
+use crate::search::Search;
 use crate::starter::{self, Language};
 use crate::store::Store;
 use crate::upstream::{Mode, Upstream};
@@ -149,7 +150,9 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         Some(data_dir) => Some(open_records(data_dir, config).await),
         None => None,
     };
-    let mut mcp = mcp::Service::new(registry.clone(), config.mcp(session_key));
+    let search = Arc::new(Search::new());
+    let mut mcp =
+        mcp::Service::new(registry.clone(), config.mcp(session_key)).with_search(search.clone());
     if let Some(records) = &records {
         mcp = mcp.with_records(records.clone());
     }
@@ -202,6 +205,12 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     };
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
     let mut tasks = vec![watching];
+    if let Some(Ok(store)) = records.as_ref().map(|records| records.store()) {
+        search.index_in(store.clone());
+        tasks.push(tokio::spawn(
+            search.keep(registry.clone(), shutdown.clone()),
+        ));
+    }
     if let Some(upstream) = upstream {
         tasks.push(tokio::spawn(upstream.follow(shutdown.clone())));
     }

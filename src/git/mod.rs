@@ -5,6 +5,7 @@
 
 mod compare;
 pub mod history;
+pub mod log;
 pub mod pack;
 mod process;
 pub mod remote;

@@ -41,6 +41,7 @@ use self::session::{Session, Sessions};
 use self::waves::Waves;
 use crate::records::Records;
 use crate::registry::Registry;
+use crate::search::Search;
 
 /// What an operator can set about MCP.
 #[derive(Debug, Clone)]
@@ -85,6 +86,7 @@ impl Default for Settings {
 #[derive(Debug)]
 pub struct Service {
     registry: Arc<Registry>,
+    search: Arc<Search>,
     settings: Settings,
     sessions: Sessions,
     pages: Pages,
@@ -94,10 +96,11 @@ pub struct Service {
 }
 
 impl Service {
-    /// Serves what a registry holds.
+    /// Serves what a registry holds; it is searched without an index.
     pub fn new(registry: Arc<Registry>, settings: Settings) -> Self {
         Self {
             registry,
+            search: Arc::new(Search::new()),
             sessions: Sessions::new(settings.session_key),
             pages: Pages::default(),
             streams: AtomicUsize::new(0),
@@ -112,6 +115,12 @@ impl Service {
     pub fn with_records(mut self, records: Arc<Records>) -> Self {
         self.records = Some(records);
         self
+    }
+
+    /// The same with another search.
+    #[must_use]
+    pub fn with_search(self, search: Arc<Search>) -> Self {
+        Self { search, ..self }
     }
 
     /// Streams that are open now.

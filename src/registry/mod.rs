@@ -6,6 +6,7 @@
 pub mod candidate;
 mod changes;
 mod check;
+pub mod numbering;
 mod revisions;
 pub mod source;
 mod watch;

@@ -7,6 +7,7 @@ mod damage;
 mod deliveries;
 mod proposals;
 mod recents;
+mod search;
 mod usage;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ pub use damage::Mended;
 pub use deliveries::{DeliveryFilter, DeliveryRow};
 pub use proposals::{ProposalRow, RevisionRow};
 pub use recents::RecentRow;
+pub use search::{SearchRow, SearchState, SearchText};
 pub use usage::{LatencyRow, LossRow, UsageRow};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
