@@ -146,11 +146,15 @@ impl Audit {
     }
 
     /// Writes what is appended, until it is cancelled and all that was handed over has been tried.
-    pub(super) async fn write(&self, store: Option<Store>, cancel: CancellationToken) {
+    pub(super) async fn write(
+        &self,
+        store: Option<Store>,
+        mut pending: Vec<AuditEntry>,
+        cancel: CancellationToken,
+    ) {
         let Some(mut handed) = locked(&self.handed).take() else {
             return;
         };
-        let mut pending = self.left_over(store.as_ref()).await;
         self.waiting.fetch_add(pending.len(), Ordering::SeqCst);
         let mut wait = Duration::ZERO;
         let mut new: Vec<Handed> = Vec::new();
@@ -215,8 +219,8 @@ impl Audit {
         }
     }
 
-    /// What a process before this one could not write.
-    async fn left_over(&self, store: Option<&Store>) -> Vec<AuditEntry> {
+    /// What a process before this one could not write. What it says of main is known from then on.
+    pub(super) async fn left_over(&self, store: Option<&Store>) -> Vec<AuditEntry> {
         let text = match std::fs::read(&self.file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
@@ -241,6 +245,9 @@ impl Audit {
                 .await
         {
             entries.retain(|entry| !newest.iter().any(|row| row.says(entry)));
+        }
+        if let Some(main) = entries.iter().rev().find_map(|entry| entry.main.clone()) {
+            *locked(&self.main) = Some(main);
         }
         tracing::info!(
             rows = entries.len(),

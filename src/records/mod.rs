@@ -296,7 +296,11 @@ impl Records {
                 self.refuse(&cancel).await;
             }
         };
-        let auditing = self.audit.write(store.clone(), audit_ends.clone());
+        // before anybody asks where main was
+        let left_over = self.audit.left_over(store.as_ref()).await;
+        let auditing = self
+            .audit
+            .write(store.clone(), left_over, audit_ends.clone());
         let others = async {
             tokio::join!(keeping_up, counting);
             audit_ends.cancel();

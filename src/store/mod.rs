@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::SqlitePool;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{Connection as _, SqlitePool};
 
 pub use audit::{AuditEntry, AuditHead, AuditRow};
 pub use damage::Mended;
@@ -185,6 +185,11 @@ impl Store {
         let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
         let write = SqlitePoolOptions::new()
             .max_connections(1)
+            // where a full disk ends a transaction, SQLite rolls it back by itself and the driver goes on counting it:
+            // such a connection would never begin another
+            .before_acquire(|connection, _| {
+                Box::pin(async move { Ok(!connection.is_in_transaction()) })
+            })
             .connect_with(options.clone().create_if_missing(true))
             .await?;
         if (1..=CHECKED_BYTES).contains(&bytes) {
