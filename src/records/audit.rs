@@ -281,6 +281,10 @@ impl Audit {
             None => None,
         };
         let mut last = known.and_then(|head| head.main);
+        if store.is_none() && last.is_none() {
+            // where main was cannot be known now; the commit before is in the next row
+            last.clone_from(&registry.snapshot().status.tip);
+        }
         let mut begun = last.is_some() || store.is_none();
         let mut start = true;
         // a commit that main was seen at, and since when
