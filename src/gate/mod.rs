@@ -6,6 +6,7 @@ pub mod hook;
 pub mod install;
 mod leaks;
 mod lines;
+pub mod publish;
 pub mod rules;
 #[cfg(unix)]
 pub mod socket;
@@ -44,6 +45,8 @@ const CHECKS: usize = 2;
 const CHECKING: std::time::Duration = std::time::Duration::from_mins(1);
 /// Where a push came from that came over no network of ours: by path, or by SSH.
 const BY_PATH: &str = "by path or SSH";
+/// Where a change came from that a command of the same machine made.
+const HERE: &str = "on this machine";
 /// Refs of one push; each is checked.
 const MAX_REFS: usize = 100;
 
@@ -73,6 +76,8 @@ pub struct Gate {
     records: Option<Arc<Records>>,
     checks: Semaphore,
     checked: Mutex<LruCache<String, Arc<Checked>>>,
+    /// Changes that are made here are made one after the other.
+    publishing: tokio::sync::Mutex<()>,
 }
 
 impl std::fmt::Debug for Gate {
@@ -112,6 +117,7 @@ impl Gate {
             checked: Mutex::new(LruCache::new(
                 NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN),
             )),
+            publishing: tokio::sync::Mutex::default(),
         }
     }
 
@@ -144,14 +150,11 @@ impl Gate {
             .filter(|update| update.name == MAIN && update.new != NOTHING)
             .map(|update| update.new.clone())
             .collect();
-        let peer = question.peer.clone();
+        let (actor, origin) = who(&question);
         let answer = self.accept_checked(question).await;
         if let Some(records) = self.records.as_ref().filter(|_| answer.accepted) {
             for commit in expected {
-                let origin = peer.as_deref().unwrap_or(BY_PATH);
-                records
-                    .audit()
-                    .expect(&commit, &Actor::local(), Some(origin));
+                records.audit().expect(&commit, &actor, Some(&origin));
             }
         }
         answer
@@ -353,7 +356,7 @@ impl Gate {
             accepted: true,
             ..Answer::default()
         };
-        let origin = question.peer.as_deref().unwrap_or(BY_PATH);
+        let (actor, origin) = who(&question);
         for update in question.updates {
             let refused = |reason: String| Proposed::Refused {
                 pushed: update.name.clone(),
@@ -391,7 +394,7 @@ impl Gate {
                         subject: Some(format!("proposal {}", row.number)),
                         old_commit: written.old.clone(),
                         new_commit: Some(row.head.clone()),
-                        ..self.entry(origin, &row.head)
+                        ..self.entry(&actor, &origin, &row.head)
                     };
                     answer
                         .lines
@@ -455,7 +458,7 @@ impl Gate {
             accepted: true,
             ..Answer::default()
         };
-        let origin = question.peer.as_deref().unwrap_or(BY_PATH);
+        let (actor, origin) = who(&question);
         for update in &question.updates {
             // told when it was opened or revised
             if update.name.starts_with("refs/proposals/") {
@@ -469,12 +472,12 @@ impl Gate {
                 old_commit: some(&update.old),
                 new_commit: some(&update.new),
                 main: some(&update.new).filter(|_| is_main),
-                ..self.entry(origin, &update.new)
+                ..self.entry(&actor, &origin, &update.new)
             };
             if is_main && update.new != NOTHING {
                 // what is served does not wait for a row
                 let (audited, lines) =
-                    tokio::join!(self.audited(entry), self.publish(update.new.clone()));
+                    tokio::join!(self.audited(entry), self.serve(update.new.clone()));
                 answer.lines.extend(lines);
                 answer.lines.extend(audited);
                 continue;
@@ -497,10 +500,10 @@ impl Gate {
     }
 
     /// What all entries of the gate say.
-    fn entry(&self, origin: &str, commit: &str) -> AuditEntry {
+    fn entry(&self, actor: &Actor, origin: &str, commit: &str) -> AuditEntry {
         AuditEntry {
             at: crate::clock::unix_millis(),
-            actor: Actor::local().name.to_string(),
+            actor: actor.to_string(),
             origin: Some(origin.to_owned()),
             detail: audit::author(&self.repository, commit),
             ..AuditEntry::default()
@@ -514,7 +517,7 @@ impl Gate {
         appended.err().map(|not_yet| format!("warning: {not_yet}"))
     }
 
-    async fn publish(self: &Arc<Self>, commit: String) -> Vec<String> {
+    async fn serve(self: &Arc<Self>, commit: String) -> Vec<String> {
         let gate = self.clone();
         let refreshed = tokio::task::spawn_blocking(move || gate.registry.refresh()).await;
         match refreshed {
@@ -556,6 +559,22 @@ impl Gate {
         let clients = self.clients.as_ref().filter(|_| told).map(|count| count());
         lines::published(&checked, clients, &self.settings.url)
     }
+}
+
+/// Who asks, and from where.
+fn who(question: &Question) -> (Actor, String) {
+    let actor = match &question.actor {
+        Some(name) => Actor {
+            name: name.as_str().into(),
+        },
+        None => Actor::local(),
+    };
+    let origin = match (&question.peer, &question.actor) {
+        (Some(peer), _) => peer.clone(),
+        (None, Some(_)) => HERE.to_owned(),
+        (None, None) => BY_PATH.to_owned(),
+    };
+    (actor, origin)
 }
 
 fn unjudged(why: &str) -> Answer {
