@@ -42,6 +42,7 @@ use self::waves::Waves;
 use crate::records::Records;
 use crate::registry::Registry;
 use crate::search::Search;
+use crate::workers;
 
 /// What an operator can set about MCP.
 #[derive(Debug, Clone)]
@@ -140,6 +141,8 @@ pub struct Caller {
     pub folder: Option<Arc<str>>,
     /// Its legacy session.
     pub session: Option<Session>,
+    /// Whom its renders are charged to.
+    pub charged: workers::Caller,
     /// Names the request in the log and in an internal error.
     pub request_id: Arc<str>,
 }

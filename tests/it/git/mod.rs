@@ -1,6 +1,7 @@
 //! Publishing with the real git: a data directory that is served, clones of it, and what git says to its user.
 
 mod audit;
+mod budget;
 mod changes;
 mod disk;
 mod gate;
