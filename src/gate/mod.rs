@@ -73,13 +73,9 @@ pub struct Gate {
     proposals: Result<Arc<Proposals>, String>,
     settings: Settings,
     clients: Option<Clients>,
-<<<<<<< HEAD
     /// Who does what is noted there; none where no server runs.
     records: Option<Arc<Records>>,
-    checks: Semaphore,
-=======
     checks: Arc<Semaphore>,
->>>>>>> main
     checked: Mutex<LruCache<String, Arc<Checked>>>,
     /// Changes that are made here are made one after the other.
     publishing: tokio::sync::Mutex<()>,
@@ -117,12 +113,8 @@ impl Gate {
             proposals,
             settings,
             clients,
-<<<<<<< HEAD
             records: None,
-            checks: Semaphore::new(CHECKS),
-=======
             checks: Arc::new(Semaphore::new(CHECKS)),
->>>>>>> main
             checked: Mutex::new(LruCache::new(
                 NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN),
             )),
@@ -148,8 +140,7 @@ impl Gate {
     }
 
     /// Whether a push may go on: every ref it moves is judged, and one that is refused refuses all.
-<<<<<<< HEAD
-    async fn accept(self: &Arc<Self>, question: Question) -> Answer {
+    async fn accept(self: &Arc<Self>, question: Question, gone: &CancellationToken) -> Answer {
         if let Some(records) = &self.records
             && let Err(why) = records.audit().ready()
         {
@@ -162,7 +153,7 @@ impl Gate {
             .map(|update| update.new.clone())
             .collect();
         let (actor, origin) = who(&question);
-        let answer = self.accept_checked(question).await;
+        let answer = self.accept_checked(question, gone).await;
         if let Some(records) = self.records.as_ref().filter(|_| answer.accepted) {
             for commit in expected {
                 records.audit().expect(&commit, &actor, Some(&origin));
@@ -171,10 +162,11 @@ impl Gate {
         answer
     }
 
-    async fn accept_checked(self: &Arc<Self>, question: Question) -> Answer {
-        let _one = match tokio::time::timeout(CHECKING, self.checks.acquire()).await {
-=======
-    async fn accept(self: &Arc<Self>, question: Question, gone: &CancellationToken) -> Answer {
+    async fn accept_checked(
+        self: &Arc<Self>,
+        question: Question,
+        gone: &CancellationToken,
+    ) -> Answer {
         const GONE: &str = "whoever pushed has gone";
         let waiting = tokio::time::timeout(CHECKING, self.checks.clone().acquire_owned());
         let waited = tokio::select! {
@@ -182,7 +174,6 @@ impl Gate {
             () = gone.cancelled() => return unjudged(GONE),
         };
         let one = match waited {
->>>>>>> main
             Ok(Ok(one)) => one,
             Ok(Err(_)) => return unjudged("the server is stopping"),
             Err(_) => return unjudged("the server is busy with the checks of other pushes"),

@@ -185,12 +185,14 @@ async fn fill(
 ) -> Result<(ResolvedResources, Rendered), Failure> {
     let mut resolved = catalog.resolve(prompt, bound)?;
     resolved.nonce = nonce()?;
-<<<<<<< HEAD
     let (renderer, limits) = (
         call.service.registry.renderer(),
         call.service.registry.limits(),
     );
-    let rendered = renderer.render(prompt, bound, &resolved, limits).await?;
+    let charged = &call.caller.charged;
+    let rendered = renderer
+        .render(charged, prompt, bound, &resolved, limits)
+        .await?;
     Ok((resolved, rendered))
 }
 
@@ -230,20 +232,6 @@ fn note(
             .collect(),
         given: Given::of(&prompt.arguments, arguments.iter().copied()),
     });
-=======
-    let renderer = call.service.registry.renderer();
-    let charged = &call.caller.charged;
-    let rendered = renderer
-        .render(charged, &prompt, &bound, &resolved, limits)
-        .await?;
-    Ok(Made {
-        catalog,
-        prompt,
-        bound,
-        resolved,
-        rendered,
-    })
->>>>>>> main
 }
 
 /// Whether a prompt is in a folder or in one below it.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cuebook::records::{Lost, MAX_CLIENTS, OTHER, Recents, Records, calendar, report, sweep};
 use cuebook::store::{DeliveryFilter, DeliveryRow, Store, UsageRow};
+use sqlx::Connection as _;
 
 use super::*;
 
@@ -351,4 +352,87 @@ async fn records_are_kept_as_long_as_is_said() {
         .await
         .unwrap();
     assert_eq!(newest[0].seq, 24_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_tell_use_deliveries_and_the_audit() {
+    let mut host = with_route().await;
+    let commit = host.main();
+    let client = named(&host, "on-call");
+    client
+        .texts(
+            "route",
+            json!({ "service": "payments", "note": "not-told" }),
+        )
+        .await;
+    let row = delivered(store(&host), &DeliveryFilter::default(), 1)
+        .await
+        .remove(0);
+    let at = calendar::show(row.at);
+    let cuebook = |data_dir: &Path, arguments: &[&str]| {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_cuebook"));
+        process.args(arguments).arg("--data-dir").arg(data_dir);
+        run(process)
+    };
+    // through the server that runs, then in the directory that none serves
+    for running in [true, false] {
+        if !running {
+            host.stop().await;
+        }
+        let ran = |arguments: &[&str]| {
+            let ran = cuebook(&host.data_dir(), arguments);
+            assert!(ran.ok, "{arguments:?}: {}", ran.text);
+            ran.says_not("not-told");
+            ran
+        };
+        let told = ran(&["deliveries", "--at", &at[..16], "--prompt", "route"]);
+        told.says(&format!("{at}  route  to local by on-call"));
+        told.says(&format!(
+            "git show {commit}:prompts/sre/route.md   sha256 {}",
+            row.sha256
+        ));
+        told.says(&format!(
+            "with runbook://payments: git show {commit}:resources/runbook/payments.md   sha256 {}",
+            sha256(b"# Payments\n")
+        ));
+        ran(&["deliveries", "--at", "2020-01-01"]).says("nothing was delivered then");
+        let told = ran(&["usage", "--prompt", "route"]);
+        told.says("1       0       0       1");
+        told.says("by on-call");
+        ran(&["usage", "--unused"]).says("code-review");
+        let told = ran(&["audit"]);
+        told.says("local publish refs/heads/main");
+        told.says("author Test <test@example.com>");
+        let lines = ran(&["audit", "--export"]);
+        let rows: Vec<Value> = lines
+            .text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(rows.len(), 2, "{}", lines.text);
+        assert_eq!(rows[1]["previous"], rows[0]["hash"]);
+        assert_eq!(rows[1]["new_commit"], *commit);
+        ran(&["verify"]).says("audit: 2 rows, as the chain says");
+    }
+    cuebook(&host.data_dir(), &["deliveries", "--at", "yesterday"]).says("`yesterday` is no time");
+    let erased = cuebook(
+        &host.data_dir(),
+        &["usage", "--erase-values", "route", "service"],
+    );
+    erased.says("erased 1 value");
+    // a row that somebody has changed is named
+    let options =
+        sqlx::sqlite::SqliteConnectOptions::new().filename(host.data_dir().join("cuebook.db"));
+    let mut other = sqlx::SqliteConnection::connect_with(&options)
+        .await
+        .unwrap();
+    sqlx::query("UPDATE audit SET actor = 'nobody' WHERE seq = 1")
+        .execute(&mut other)
+        .await
+        .unwrap();
+    other.close().await.unwrap();
+    let verified = cuebook(&host.data_dir(), &["verify"]);
+    assert!(!verified.ok);
+    verified.says("audit: 2 rows, 1 not as the chain says");
+    verified.says("1: the chain says");
 }
