@@ -50,15 +50,6 @@ const LOOK: Duration = Duration::from_secs(2);
 /// How long the last rows may take when the server stops.
 const LAST: Duration = Duration::from_secs(10);
 
-/// A value that colleagues used.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Recent {
-    /// The value.
-    pub value: Box<str>,
-    /// How much it was used, lately more than long ago.
-    pub weight: f64,
-}
-
 /// How long records are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
-use super::Recent;
 use super::calendar::DAY_MS;
+use crate::catalog::Recent;
 use crate::store::RecentRow;
 
 /// Time in which a weight halves: two weeks, in milliseconds.

@@ -307,7 +307,9 @@ fn picks(get: &Get) -> i64 {
         .collect();
     let offered = get.given.values.iter().filter(|(at, value)| {
         let argument = &get.prompt.arguments[*at].name;
-        let completion = get.catalog.complete(&get.prompt, argument, value, &context);
+        let completion = get
+            .catalog
+            .complete(&get.prompt, argument, value, &context, &[]);
         completion.values.iter().any(|offered| **offered == **value)
     });
     i64::try_from(offered.count()).unwrap_or(i64::MAX)

@@ -242,6 +242,15 @@ async fn values_are_kept_where_they_are_asked_for_and_can_be_erased() {
     assert_eq!(values(recents, "service"), ["orders-7731", "ledger-9004"]);
     assert_eq!(values(recents, "secret"), ["plain-one"]);
     assert_eq!(values(recents, "note"), Vec::<String>::new());
+    // a colleague is offered them
+    let asked = json!({
+        "ref": { "type": "ref/prompt", "name": "route" },
+        "argument": { "name": "service", "value": "ord" },
+    });
+    let offered = named(&host, "colleague")
+        .call("completion/complete", asked)
+        .await;
+    assert_eq!(offered["completion"]["values"], json!(["orders-7731"]));
 
     // they are there after a restart
     host.stop().await;
