@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::mcp::clients::Inline;
+use crate::prompt::limits::{MOST_ELIF, MOST_INCLUDE_DEPTH};
 use crate::upstream::Mode;
 
 use super::{Config, HIDDEN, Secret};
@@ -388,6 +389,60 @@ pub static KEYS: &[Key] = &[
             Ok(())
         },
         get: |c| c.limits.examples_count.to_string(),
+    },
+    Key {
+        name: "limits.elif_count",
+        meaning: "`elif` arms in one file; more than 256 the engine does not survive",
+        set: |c, value| {
+            c.limits.elif_count = number(value, 0, MOST_ELIF)?;
+            Ok(())
+        },
+        get: |c| c.limits.elif_count.to_string(),
+    },
+    Key {
+        name: "limits.includes_count",
+        meaning: "texts that the includes of a prompt put together, each counted wherever it stands",
+        set: |c, value| {
+            c.limits.includes_count = number(value, 1, 10_000)?;
+            Ok(())
+        },
+        get: |c| c.limits.includes_count.to_string(),
+    },
+    Key {
+        name: "limits.include_depth",
+        meaning: "partials inside partials; more than 40 the engine may not survive",
+        set: |c, value| {
+            c.limits.include_depth = number(value, 1, MOST_INCLUDE_DEPTH)?;
+            Ok(())
+        },
+        get: |c| c.limits.include_depth.to_string(),
+    },
+    Key {
+        name: "limits.fast_lane_steps",
+        meaning: "constructs that a render outside of the workers may run",
+        set: |c, value| {
+            c.limits.fast_lane_steps = number(value, 0, 1_000_000)?;
+            Ok(())
+        },
+        get: |c| c.limits.fast_lane_steps.to_string(),
+    },
+    Key {
+        name: "limits.fast_lane_work_bytes",
+        meaning: "bytes that a render outside of the workers may go over",
+        set: |c, value| {
+            c.limits.fast_lane_work_bytes = number(value, 0, 256 << 20)?;
+            Ok(())
+        },
+        get: |c| c.limits.fast_lane_work_bytes.to_string(),
+    },
+    Key {
+        name: "limits.check_arguments_bytes",
+        meaning: "arguments, all together, with which a prompt must render to be published",
+        set: |c, value| {
+            c.limits.check_arguments_bytes = number(value, 1, 64 * MIB)?;
+            Ok(())
+        },
+        get: |c| c.limits.check_arguments_bytes.to_string(),
     },
     Key {
         name: "rendering.workers",
