@@ -71,7 +71,14 @@ async fn tables(api: &Api) -> Result<Vec<Table>, Refusal> {
     let registry = api.registry.clone();
     let catalog = tokio::task::spawn_blocking(move || registry.verify()).await;
     let (rows, differences) = done("the catalog", catalog)?;
-    Ok(vec![table("catalog", rows, differences)])
+    let mut tables = vec![table("catalog", rows, differences)];
+    // not derived from git, but proven by itself
+    if let Some(Ok(store)) = api.records.as_ref().map(|records| records.store()) {
+        let differences = store.verify_audit().await?;
+        let rows = usize::try_from(store.audit_head().await?.seq).unwrap_or(usize::MAX);
+        tables.push(table("audit", rows, differences));
+    }
+    Ok(tables)
 }
 
 fn table(name: &'static str, rows: usize, differences: Vec<IndexDifference>) -> Table {

@@ -552,6 +552,51 @@ pub static KEYS: &[Key] = &[
         },
         get: |c| c.rendering.unsafe_rendering.to_string(),
     },
+    Key {
+        name: "records.deliveries_days",
+        meaning: "days that deliveries are kept",
+        set: |c, value| {
+            c.records.deliveries_days = number(value, 1, 36_500)?;
+            Ok(())
+        },
+        get: |c| c.records.deliveries_days.to_string(),
+    },
+    Key {
+        name: "records.deliveries_rows",
+        meaning: "deliveries that are kept at most",
+        set: |c, value| {
+            c.records.deliveries_rows = number(value, 1000, 1_000_000_000)?;
+            Ok(())
+        },
+        get: |c| c.records.deliveries_rows.to_string(),
+    },
+    Key {
+        name: "records.usage_days",
+        meaning: "days that use is kept",
+        set: |c, value| {
+            c.records.usage_days = number(value, 1, 36_500)?;
+            Ok(())
+        },
+        get: |c| c.records.usage_days.to_string(),
+    },
+    Key {
+        name: "records.audit_days",
+        meaning: "days that the audit is kept; 0 for ever",
+        set: |c, value| {
+            c.records.audit_days = number(value, 0, 36_500)?;
+            Ok(())
+        },
+        get: |c| c.records.audit_days.to_string(),
+    },
+    Key {
+        name: "records.values_days",
+        meaning: "days that a value is offered after a colleague last used it",
+        set: |c, value| {
+            c.records.values_days = number(value, 1, 36_500)?;
+            Ok(())
+        },
+        get: |c| c.records.values_days.to_string(),
+    },
 ];
 
 /// The setting of a name.
