@@ -184,7 +184,8 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         ..HttpLimits::default()
     };
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
-    let mut tasks = vec![watching];
+    let counting = tokio::spawn(registry.clone().keep_counted(shutdown.clone()));
+    let mut tasks = vec![watching, counting];
     if let Some(upstream) = upstream {
         tasks.push(tokio::spawn(upstream.follow(shutdown.clone())));
     }

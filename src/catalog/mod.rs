@@ -18,6 +18,7 @@ pub mod text;
 pub mod tree;
 pub mod uri;
 pub mod values;
+pub mod versioned;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};

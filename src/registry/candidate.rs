@@ -78,8 +78,13 @@ impl Registry {
     /// ([`Repository::with_objects`]).
     pub fn check(&self, repository: &Repository, commit: &str) -> Result<Checked, OpenError> {
         let base = self.snapshot();
-        let update = self.build_commit(repository, commit, Some(&base.catalog))?;
-        let checked = checked(&update);
+        let update = self.build_commit(repository, commit, Some(&base.latest))?;
+        let mut checked = checked(&update);
+        if checked.is_clean() {
+            let found = self.label_problems(repository, commit, &update.catalog)?;
+            checked.errors += found.len();
+            checked.problems.extend(found);
+        }
         if checked.is_clean() {
             let candidate = Candidate {
                 update,

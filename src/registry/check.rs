@@ -34,7 +34,9 @@ impl Settings {
 }
 
 /// How examples are run: with a renderer.
-fn run(renderer: &Renderer) -> impl Fn(&Prompt, &PromptFile, &Catalog) -> Vec<Problem> + Sync {
+pub(super) fn run(
+    renderer: &Renderer,
+) -> impl Fn(&Prompt, &PromptFile, &Catalog) -> Vec<Problem> + Sync {
     |prompt, file, catalog| {
         let render = &|p: &_, b: &_, r: &_, l: &_| renderer.render_for_build(p, b, r, l);
         examples::run_with(render, prompt, file, catalog)

@@ -9,6 +9,7 @@ mod check;
 pub mod numbering;
 mod revisions;
 pub mod source;
+pub mod versions;
 mod watch;
 
 use std::num::NonZeroUsize;
@@ -23,19 +24,24 @@ use tokio::sync::watch as channel;
 
 use crate::catalog::{Catalog, Difference, Revision, Update};
 use crate::git::{GitError, Repository, SERVED};
+use crate::history::History;
 use crate::prompt::{Limits, Problem};
 use crate::workers::Renderer;
 
 use candidate::{Candidate, KEPT_CANDIDATES};
 pub use changes::Changes;
 pub use check::check;
+use numbering::{Numbering, Progress};
 pub use revisions::AtError;
 use source::{CommitTree, Library, WorkTree};
+use versions::{Labelled, NumbersAt, ReadVersions, Ready};
 
 /// Catalogs of other commits that are kept for `name@<commit>`.
 const KEPT_REVISIONS: usize = 8;
 /// Commits that are known not to pass the check, so that asking again costs nothing.
 const KEPT_UNCLEAN: usize = 64;
+/// Versions that are kept for `name@v3`.
+const KEPT_VERSIONS: usize = 256;
 /// First-parent ancestors that are checked when the tip is bad and nothing is remembered.
 const MAX_ANCESTORS: usize = 1000;
 /// Problems that a status carries as text.
@@ -49,10 +55,14 @@ const SETTLE: Duration = Duration::from_millis(30);
 const SETTLE_EMPTY: Duration = Duration::from_millis(150);
 
 /// What is served now, taken once a request.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// The index everything comes from.
+    /// The index everything comes from; where a label is served, with the versions it is on.
     pub catalog: Arc<Catalog>,
+    /// The index of the commit as it is, whatever is served by default.
+    pub latest: Arc<Catalog>,
+    /// The versions up to the served commit; none while they are counted, and for a work tree.
+    pub history: Option<Arc<History>>,
     /// Counts swaps, from 1; never repeats in a process.
     pub generation: u64,
     /// When what last changed.
@@ -139,6 +149,13 @@ pub struct Registry {
     /// The first problem of commits that do not pass the check.
     unclean: Mutex<LruCache<String, String>>,
     reading_revisions: tokio::sync::Semaphore,
+    /// The versions up to the served commit, to count on from.
+    numbering: Mutex<Option<Numbering>>,
+    progress: Progress,
+    counting_error: Mutex<Option<String>>,
+    versions: Mutex<ReadVersions>,
+    versions_at: Mutex<NumbersAt>,
+    labelled: Mutex<Labelled>,
 }
 
 /// What a refresh did.
@@ -153,9 +170,20 @@ pub enum Refreshed {
 impl Registry {
     /// Reads the library and serves it. A bad tip is no error: what is good is served, and the status says so.
     pub fn open(library: Library, settings: Settings) -> Result<Self, OpenError> {
-        let empty = Catalog::empty(Revision::WorkTree, &settings.limits);
+        Self::open_with(library, settings, None)
+    }
+
+    /// The same with versions that were kept, which are counted on from if the library still has what they reach.
+    pub fn open_with(
+        library: Library,
+        settings: Settings,
+        kept: Option<History>,
+    ) -> Result<Self, OpenError> {
+        let empty = Arc::new(Catalog::empty(Revision::WorkTree, &settings.limits));
         let snapshot = Snapshot {
-            catalog: Arc::new(empty),
+            catalog: empty.clone(),
+            latest: empty,
+            history: None,
             generation: 0,
             changes: Changes::default(),
             status: Status::default(),
@@ -178,6 +206,16 @@ impl Registry {
                 NonZeroUsize::new(KEPT_UNCLEAN).unwrap_or(NonZeroUsize::MIN),
             )),
             reading_revisions: tokio::sync::Semaphore::new(2),
+            numbering: Mutex::new(kept.map(Numbering::kept)),
+            progress: Progress::default(),
+            counting_error: Mutex::default(),
+            versions: Mutex::new(LruCache::new(
+                NonZeroUsize::new(KEPT_VERSIONS).unwrap_or(NonZeroUsize::MIN),
+            )),
+            versions_at: Mutex::new(LruCache::new(
+                NonZeroUsize::new(KEPT_VERSIONS).unwrap_or(NonZeroUsize::MIN),
+            )),
+            labelled: Mutex::default(),
         };
         registry.refresh()?;
         Ok(registry)
@@ -273,8 +311,8 @@ impl Registry {
         *seen = fingerprint;
         let built = self
             .settings
-            .update(&tree, Revision::WorkTree, Some(&old.catalog))?;
-        let status = status(None, None, &built.catalog, true);
+            .update(&tree, Revision::WorkTree, Some(&old.latest))?;
+        let status = status_of(None, None, &built.catalog, &errors(&built.catalog), true);
         if status.tip_problems != old.status.tip_problems {
             for problem in &status.tip_problems {
                 tracing::error!("{problem}");
@@ -287,7 +325,7 @@ impl Registry {
                 tracing::info!("all prompts are good again");
             }
         }
-        Ok(self.swap(&old, built.catalog, status, &built.difference))
+        Ok(self.swap_plain(&old, built.catalog, status, &built.difference))
     }
 
     fn refresh_commit(&self, repository: &Repository) -> Result<Refreshed, OpenError> {
@@ -306,32 +344,43 @@ impl Registry {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
         };
-        let any_kept = !kept().is_empty();
+        let any_kept = !kept().is_empty()
+            || !self
+                .versions_at
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .is_empty();
         if let Some(before) = old.status.tip.as_deref().filter(|_| any_kept)
             && repository.reachable(before, &tip).is_err()
         {
             // main was rewound: what it has left behind is served no more
             kept().clear();
+            self.versions_at
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clear();
         }
         let started = Instant::now();
-        let at_tip = match self.candidate(&tip, old.generation) {
+        let update = match self.candidate(&tip, old.generation) {
             Some(checked) => checked,
-            None => self.build_commit(repository, &tip, Some(&old.catalog))?,
+            None => self.build_commit(repository, &tip, Some(&old.latest))?,
         };
+        let (catalog, difference) = (update.catalog, Some(update.difference));
+        let at_tip = self.ready(repository, &tip, catalog, difference, &old)?;
         if at_tip.is_clean() {
-            let status = status(Some(&tip), Some(&tip), &at_tip.catalog, false);
+            let status = status(Some(&tip), Some(&tip), &at_tip, false);
             let prompts = at_tip.catalog.list(None).len();
-            let outcome = self.swap(&old, at_tip.catalog, status, &at_tip.difference);
+            let outcome = self.swap(&old, at_tip, status);
             self.remember(repository, &tip);
             tracing::info!(commit = %tip, prompts, elapsed_ms = millis(started), "serving");
             return Ok(outcome);
         }
-        let mut status = status(Some(&tip), Some(&tip), &at_tip.catalog, true);
+        let mut status = status(Some(&tip), Some(&tip), &at_tip, true);
         for problem in &status.tip_problems {
             tracing::error!(commit = %tip, "{problem}");
         }
         if let Some((commit, built)) =
-            self.clean_ancestor(repository, &tip, &at_tip.catalog, &old)?
+            self.clean_ancestor(repository, &tip, &at_tip.latest, &old)?
         {
             tracing::error!(
                 tip = %tip, served = %commit, problems = status.tip_problem_count,
@@ -339,9 +388,8 @@ impl Registry {
             );
             status.served = Some(commit.clone());
             status.partial = false;
-            let outcome = if let Some(catalog) = built {
-                let difference = Difference::between(&old.catalog, &catalog);
-                self.swap(&old, catalog, status, &difference)
+            let outcome = if let Some(ready) = built {
+                self.swap(&old, ready, status)
             } else {
                 self.replace_status(&old, status);
                 Refreshed::Unchanged
@@ -353,7 +401,7 @@ impl Registry {
             tip = %tip, problems = status.tip_problem_count,
             "no commit of main is clean; the good prompts of the tip are served"
         );
-        Ok(self.swap(&old, at_tip.catalog, status, &at_tip.difference))
+        Ok(self.swap(&old, at_tip, status))
     }
 
     /// Where main has no commit: nothing is served until the first push, and what was served once goes on.
@@ -382,16 +430,16 @@ impl Registry {
         }
         if let Some(commit) = repository.read_ref(SERVED)? {
             let built = self.build_commit(repository, &commit, None)?;
-            if built.is_clean() {
+            let ready = self.ready(repository, &commit, built.catalog, None, old)?;
+            if ready.is_clean() {
                 tracing::error!(%commit, "{GONE}");
-                let status = gone(status(None, Some(&commit), &built.catalog, false));
-                let difference = Difference::between(&old.catalog, &built.catalog);
-                return Ok(self.swap(old, built.catalog, status, &difference));
+                let status = gone(status(None, Some(&commit), &ready, false));
+                return Ok(self.swap(old, ready, status));
             }
         }
         let empty = Catalog::empty(Revision::WorkTree, &self.settings.limits);
         let difference = Difference::between(&old.catalog, &empty);
-        Ok(self.swap(old, empty, Status::default(), &difference))
+        Ok(self.swap_plain(old, empty, Status::default(), &difference))
     }
 
     fn build_commit(
@@ -412,7 +460,7 @@ impl Registry {
         tip: &str,
         at_tip: &Catalog,
         old: &Snapshot,
-    ) -> Result<Option<(String, Option<Catalog>)>, OpenError> {
+    ) -> Result<Option<(String, Option<Ready>)>, OpenError> {
         let served = old
             .status
             .served
@@ -421,18 +469,24 @@ impl Registry {
         let remembered = served.clone().or(repository.read_ref(SERVED)?);
         let mut at = repository.first_parent(tip)?;
         let mut looked = 0;
-        let mut last: Option<Catalog> = None;
+        let mut last: Option<Arc<Catalog>> = None;
         while let Some(commit) = at {
             if served.as_deref() == Some(commit.as_str()) {
                 return Ok(Some((commit, None)));
             }
             // a commit differs little from its child: what that had is used again
-            let child = last.as_ref().unwrap_or(at_tip);
+            let child = last.as_deref().unwrap_or(at_tip);
             let built = self.build_commit(repository, &commit, Some(child))?.catalog;
-            if built.is_clean() {
-                return Ok(Some((commit, Some(built))));
-            }
-            last = Some(built);
+            let latest = if built.is_clean() {
+                let ready = self.ready(repository, &commit, built, None, old)?;
+                if ready.is_clean() {
+                    return Ok(Some((commit, Some(ready))));
+                }
+                ready.latest
+            } else {
+                Arc::new(built)
+            };
+            last = Some(latest);
             looked += 1;
             if looked >= MAX_ANCESTORS {
                 break;
@@ -447,7 +501,8 @@ impl Registry {
                 let built = self
                     .build_commit(repository, &commit, Some(at_tip))?
                     .catalog;
-                Ok(built.is_clean().then_some((commit, Some(built))))
+                let ready = self.ready(repository, &commit, built, None, old)?;
+                Ok(ready.is_clean().then_some((commit, Some(ready))))
             }
             _ => Ok(None),
         }
@@ -462,20 +517,17 @@ impl Registry {
         }
     }
 
-    /// Puts a catalog in the place of the current one and tells who waits.
-    fn swap(
-        &self,
-        old: &Snapshot,
-        catalog: Catalog,
-        status: Status,
-        difference: &Difference,
-    ) -> Refreshed {
+    /// Puts what is ready in the place of what is served and tells who waits.
+    fn swap(&self, old: &Snapshot, ready: Ready, status: Status) -> Refreshed {
         let generation = old.generation + 1;
-        let changes = old
-            .changes
-            .with(generation, difference, self.settings.notify_body_edits);
+        let bodies = self.settings.notify_body_edits;
+        let changes = old.changes.with(generation, &ready.difference, bodies);
+        let history = ready.numbering.as_ref().map(|n| n.history.clone());
+        *self.numbering() = ready.numbering;
         self.current.store(Arc::new(Snapshot {
-            catalog: Arc::new(catalog),
+            catalog: ready.catalog,
+            latest: ready.latest,
+            history,
             generation,
             changes,
             status,
@@ -484,16 +536,33 @@ impl Registry {
         Refreshed::Swapped
     }
 
+    /// The same for what has no versions.
+    fn swap_plain(
+        &self,
+        old: &Snapshot,
+        catalog: Catalog,
+        status: Status,
+        difference: &Difference,
+    ) -> Refreshed {
+        let catalog = Arc::new(catalog);
+        let ready = Ready {
+            latest: catalog.clone(),
+            catalog,
+            numbering: None,
+            difference: difference.clone(),
+            problems: Vec::new(),
+        };
+        self.swap(old, ready, status)
+    }
+
     /// The same catalog with another status; nobody needs to be told.
     fn replace_status(&self, old: &Snapshot, status: Status) {
         if old.status == status {
             return;
         }
         self.current.store(Arc::new(Snapshot {
-            catalog: old.catalog.clone(),
-            generation: old.generation,
-            changes: old.changes.clone(),
             status,
+            ..old.clone()
         }));
     }
 }
@@ -502,14 +571,29 @@ fn millis(started: Instant) -> u64 {
     u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-fn status(tip: Option<&str>, served: Option<&str>, catalog: &Catalog, partial: bool) -> Status {
-    let errors: Vec<Problem> = if catalog.is_clean() {
-        Vec::new()
-    } else {
-        let mut problems = catalog.problems();
-        problems.retain(Problem::is_error);
-        problems
-    };
+fn status(tip: Option<&str>, served: Option<&str>, ready: &Ready, partial: bool) -> Status {
+    let catalog = &*ready.latest;
+    let mut errors = errors(catalog);
+    errors.extend_from_slice(&ready.problems);
+    status_of(tip, served, catalog, &errors, partial)
+}
+
+fn errors(catalog: &Catalog) -> Vec<Problem> {
+    if catalog.is_clean() {
+        return Vec::new();
+    }
+    let mut problems = catalog.problems();
+    problems.retain(Problem::is_error);
+    problems
+}
+
+fn status_of(
+    tip: Option<&str>,
+    served: Option<&str>,
+    catalog: &Catalog,
+    errors: &[Problem],
+    partial: bool,
+) -> Status {
     Status {
         tip: tip.map(Into::into),
         served: served.map(Into::into),
