@@ -19,6 +19,7 @@ pub mod prompt;
 pub mod proposals;
 pub mod registry;
 pub mod router;
+pub mod search;
 pub mod server;
 pub mod starter;
 pub mod store;

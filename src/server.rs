@@ -24,6 +24,7 @@ use crate::proposals::Proposals;
 use crate::registry::source::{Library, PARTS};
 use crate::registry::{self, Registry};
 use crate::router::{AppState, router};
+use crate::search::Search;
 use crate::starter::{self, Language};
 use crate::store::Store;
 use crate::upstream::{Mode, Upstream};
@@ -137,7 +138,9 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         .clone()
         .unwrap_or_else(|| format!("http://{address}"));
     let shutdown = CancellationToken::new();
-    let mcp = Arc::new(mcp::Service::new(registry.clone(), config.mcp(session_key)));
+    let search = Arc::new(Search::new());
+    let mcp = mcp::Service::new(registry.clone(), config.mcp(session_key));
+    let mcp = Arc::new(mcp.with_search(search.clone()));
     let pushes = TaskTracker::new();
     let mut upstream = None;
     let (git, endpoint) = match data_dir {
@@ -186,6 +189,12 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
     let counting = tokio::spawn(registry.clone().keep_counted(shutdown.clone()));
     let mut tasks = vec![watching, counting];
+    if let Some(store) = git.as_ref().and_then(|git| git.store.clone()) {
+        search.index_in(store);
+        tasks.push(tokio::spawn(
+            search.keep(registry.clone(), shutdown.clone()),
+        ));
+    }
     if let Some(upstream) = upstream {
         tasks.push(tokio::spawn(upstream.follow(shutdown.clone())));
     }

@@ -212,21 +212,12 @@ impl Catalog {
         nearest_all(name, self.list(folder).iter().map(|p| p.name.as_str()), 3)
     }
 
-    /// Prompts matching every word of a text in name, title, description, tags or arguments, best first.
-    pub fn search(&self, query: &str, folder: Option<&str>, limit: usize) -> Vec<&Arc<Prompt>> {
-        let query = fold_query(query);
-        let words: Vec<&str> = query.split_whitespace().collect();
-        let mut found: Vec<(u32, &Arc<Prompt>)> = self
-            .list(folder)
-            .iter()
-            .filter_map(|prompt| Some((score(prompt, &words)?, prompt)))
-            .collect();
-        found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.name.cmp(&b.1.name)));
-        found
-            .into_iter()
-            .take(limit)
-            .map(|(_, prompt)| prompt)
-            .collect()
+    /// Whether `labels.toml` gives a label to a prompt.
+    pub fn has_label(&self, label: &str, prompt: &str) -> bool {
+        let labels = self.parts.labels.as_ref();
+        labels
+            .and_then(|labels| labels.1.get(label))
+            .is_some_and(|prompts| prompts.contains_key(prompt))
     }
 
     /// Values for an argument being typed, narrowed by the other arguments; nothing for an unknown argument.
@@ -476,40 +467,4 @@ impl Catalog {
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
-}
-
-/// How well a prompt fits words: name before title before the rest; `None` when one of them is nowhere.
-fn score(prompt: &Prompt, words: &[&str]) -> Option<u32> {
-    let name = fold(prompt.name.as_str());
-    let title = fold(prompt.title.as_deref().unwrap_or_default());
-    let mut rest = fold(prompt.description.as_deref().unwrap_or_default());
-    for tag in &prompt.tags {
-        rest.push(' ');
-        rest.push_str(&fold(tag));
-    }
-    rest.push(' ');
-    rest.push_str(&prompt.folder);
-    for argument in &prompt.arguments {
-        rest.push(' ');
-        rest.push_str(&fold(&argument.name));
-        rest.push(' ');
-        rest.push_str(&fold(argument.description.as_deref().unwrap_or_default()));
-    }
-    let mut total = 0;
-    for word in words {
-        total += if name == *word {
-            1000
-        } else if name.starts_with(word) {
-            300
-        } else if name.contains(word) {
-            100
-        } else if title.contains(word) {
-            50
-        } else if rest.contains(word) {
-            10
-        } else {
-            return None;
-        };
-    }
-    Some(total)
 }

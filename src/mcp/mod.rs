@@ -40,6 +40,7 @@ use self::revision::Revision;
 use self::session::{Session, Sessions};
 use self::waves::Waves;
 use crate::registry::Registry;
+use crate::search::Search;
 
 /// What an operator can set about MCP.
 #[derive(Debug, Clone)]
@@ -84,6 +85,7 @@ impl Default for Settings {
 #[derive(Debug)]
 pub struct Service {
     registry: Arc<Registry>,
+    search: Arc<Search>,
     settings: Settings,
     sessions: Sessions,
     pages: Pages,
@@ -92,16 +94,23 @@ pub struct Service {
 }
 
 impl Service {
-    /// Serves what a registry holds.
+    /// Serves what a registry holds; it is searched without an index.
     pub fn new(registry: Arc<Registry>, settings: Settings) -> Self {
         Self {
             registry,
+            search: Arc::new(Search::new()),
             sessions: Sessions::new(settings.session_key),
             pages: Pages::default(),
             streams: AtomicUsize::new(0),
             waves: Waves::default(),
             settings,
         }
+    }
+
+    /// The same with another search.
+    #[must_use]
+    pub fn with_search(self, search: Arc<Search>) -> Self {
+        Self { search, ..self }
     }
 
     /// Streams that are open now.

@@ -10,6 +10,7 @@ use tera::Tera;
 
 use super::argument::{Argument, Example, ResourceBinding};
 use super::engine::{self, Compiled, EngineError};
+use super::front_matter;
 use super::includes::{Walk, fan_out};
 use super::lane::{self, Lane};
 use super::limits::Limits;
@@ -134,6 +135,12 @@ impl Prompt {
     /// The stored text of the file, decoded.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The stored text behind the front matter, decoded.
+    pub fn body(&self) -> &str {
+        let body = front_matter::sections(&self.text).map_or(0, |sections| sections.body.start);
+        &self.text[body..]
     }
 
     /// Where an engine error is: path, line and column of the file it is in.

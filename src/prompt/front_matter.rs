@@ -96,10 +96,22 @@ pub fn misplaced(source: &Source, sections: &Sections) -> Option<Problem> {
 
 /// Splits a file at its first `---` block.
 pub fn split(source: &Source) -> Result<Sections, Box<Problem>> {
-    let text = &source.text;
+    sections(&source.text).ok_or_else(|| {
+        Box::new(source.problem(
+            Severity::Error,
+            "front-matter-open",
+            0..3,
+            "the front matter that begins here is never closed".into(),
+            Some("put a line with only `---` after it".into()),
+        ))
+    })
+}
+
+/// The sections of a file's text; none where its front matter is never closed.
+pub fn sections(text: &str) -> Option<Sections> {
     let first = text.split_inclusive('\n').next().unwrap_or_default();
     if first.trim_end() != "---" {
-        return Ok(Sections {
+        return Some(Sections {
             yaml: 0..0,
             body: 0..text.len(),
         });
@@ -108,20 +120,14 @@ pub fn split(source: &Source) -> Result<Sections, Box<Problem>> {
     let mut at = start;
     for line in text[start..].split_inclusive('\n') {
         if line.trim_end() == "---" {
-            return Ok(Sections {
+            return Some(Sections {
                 yaml: start..at,
                 body: at + line.len()..text.len(),
             });
         }
         at += line.len();
     }
-    Err(Box::new(source.problem(
-        Severity::Error,
-        "front-matter-open",
-        0..3,
-        "the front matter that begins here is never closed".into(),
-        Some("put a line with only `---` after it".into()),
-    )))
+    None
 }
 
 /// Reads the declarations; problems go to `problems`, what could be read is returned.

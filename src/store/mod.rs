@@ -3,6 +3,7 @@
 //! One connection writes, a few read; the journal is a write-ahead log. Migrations go forward only.
 
 mod proposals;
+mod search;
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
 pub use proposals::{ProposalRow, RevisionRow};
+pub use search::{SearchRow, SearchState, SearchText};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 

@@ -18,5 +18,6 @@ mod http;
 mod library;
 mod mcp;
 mod resources;
+mod search;
 mod support;
 mod upstream;

@@ -20,6 +20,7 @@ use super::super::wire::{Base64, Block, Common, Source};
 use super::Call;
 use super::prompts::{in_folder, make};
 use crate::prompt::{Content, Embed, Prompt};
+use crate::search::{Ask, Index, Kinds, Match};
 
 const LIST: &str = "list_prompts";
 const SEARCH: &str = "search_prompts";
@@ -29,6 +30,8 @@ const GET: &str = "get_prompt";
 const LISTED: usize = 200;
 /// Prompts in one answer of `search_prompts`, unless it says.
 const SEARCHED: usize = 10;
+/// Resources in one answer of `search_prompts`.
+const BESIDE: usize = 3;
 /// Longest query that is searched for, in characters.
 const MAX_QUERY: usize = 200;
 
@@ -55,6 +58,16 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn tools(revision: Revision) -> Vec<Tool> {
+    let matches = json!({ "type": "array", "items": {
+        "type": "object",
+        "properties": {
+            "field": { "type": "string" },
+            "line": { "type": "integer", "minimum": 1 },
+            "text": { "type": "string" },
+            "ranges": { "type": "array", "items": { "type": "array", "items": { "type": "integer", "minimum": 0 } } }
+        },
+        "required": ["field", "text", "ranges"]
+    } });
     let prompts = json!({
         "type": "object",
         "properties": {
@@ -75,11 +88,22 @@ fn tools(revision: Revision) -> Vec<Tool> {
                             "default": { "type": "string" }
                         },
                         "required": ["name", "required"]
-                    } }
+                    } },
+                    "matches": matches.clone()
                 },
                 "required": ["name", "folder", "tags", "arguments"]
             } },
-            "total": { "type": "integer", "minimum": 0 }
+            "total": { "type": "integer", "minimum": 0 },
+            "resources": { "type": "array", "items": {
+                "type": "object",
+                "properties": {
+                    "uri": { "type": "string" },
+                    "matches": matches
+                },
+                "required": ["uri", "matches"]
+            } },
+            "index": { "type": "string", "enum": ["current", "scan"] },
+            "revision": { "type": "string" }
         },
         "required": ["prompts", "total"]
     });
@@ -120,11 +144,11 @@ fn tools(revision: Revision) -> Vec<Tool> {
             revision,
             SEARCH,
             "Search prompts",
-            "Find the team's prompt templates by words in their names, titles, descriptions and tags, best first.",
+            "Find the team's prompt templates, and the runbooks and guides beside them, by words in names, titles, descriptions, tags, arguments and texts, best first. folder:, tag:, arg: and label: narrow it.",
             json!({
                 "type": "object",
                 "properties": {
-                    "query": { "type": "string", "description": "What the prompt is for, e.g. database outage" },
+                    "query": { "type": "string", "description": "What the prompt is for, e.g. database outage, or outage tag:incident folder:sre" },
                     "limit": { "type": "integer", "minimum": 1, "maximum": LISTED, "description": "How many at most; 10 unless given" }
                 },
                 "required": ["query"],
@@ -192,7 +216,7 @@ pub(super) async fn call(call: &Call<'_>) -> Result<Answer, Failure> {
     let outcome = match &*name {
         _ if !call.service.settings.tools => Err(unknown_tool(&name)),
         LIST => list_prompts(call),
-        SEARCH => search_prompts(call),
+        SEARCH => search_prompts(call).await,
         GET => get_prompt(call).await,
         other => return Err(unknown_tool(other)),
     };
@@ -252,6 +276,8 @@ struct Entry<'a> {
     description: Option<&'a str>,
     tags: &'a [String],
     arguments: Vec<EntryArgument<'a>>,
+    #[serde(skip_serializing_if = "<[Match]>::is_empty")]
+    matches: &'a [Match],
 }
 
 #[derive(Serialize)]
@@ -282,28 +308,34 @@ impl<'a> From<&'a Prompt> for Entry<'a> {
                     default: argument.default.as_deref(),
                 })
                 .collect(),
+            matches: &[],
         }
     }
 }
 
-/// `others` says how to get at those of `total` that are not among the prompts.
-fn entries(
-    call: &Call<'_>,
-    prompts: &[&Arc<Prompt>],
+/// A list of prompts, or what a search found.
+#[derive(Serialize)]
+struct Entries<'a> {
+    prompts: Vec<Entry<'a>>,
     total: usize,
-    others: &str,
-) -> Result<Answer, Failure> {
-    #[derive(Serialize)]
-    struct Listed<'a> {
-        prompts: Vec<Entry<'a>>,
-        total: usize,
-    }
-    let entries: Vec<Entry<'_>> = prompts
-        .iter()
-        .map(|prompt| Entry::from(&***prompt))
-        .collect();
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    resources: Vec<FoundResource<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<Index>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct FoundResource<'a> {
+    uri: &'a str,
+    matches: &'a [Match],
+}
+
+/// `others` says how to get at those of `total` that are not among the prompts.
+fn entries(call: &Call<'_>, listed: &Entries<'_>, others: &str) -> Result<Answer, Failure> {
     let mut lines = String::new();
-    for entry in &entries {
+    for entry in &listed.prompts {
         lines.push_str(entry.name);
         if !entry.arguments.is_empty() {
             let names: Vec<String> = entry
@@ -325,19 +357,24 @@ fn entries(
         }
         lines.push('\n');
     }
-    if entries.len() < total {
-        let shown = entries.len();
-        let _ = writeln!(lines, "{shown} of {total} shown; {others}");
-    } else if entries.is_empty() {
+    let shown = listed.prompts.len();
+    if shown < listed.total {
+        let _ = writeln!(lines, "{shown} of {} shown; {others}", listed.total);
+    } else if listed.prompts.is_empty() {
         lines.push_str("no prompt fits\n");
+    }
+    for resource in &listed.resources {
+        let _ = write!(lines, "resource {}", resource.uri);
+        let line = resource.matches.iter().find(|found| found.line.is_some());
+        if let Some(found) = line {
+            let _ = write!(lines, ": {}", found.text.trim());
+        }
+        lines.push('\n');
     }
     respond(
         call,
         vec![Block::Text { text: lines.into() }],
-        &Listed {
-            prompts: entries,
-            total,
-        },
+        listed,
         false,
     )
 }
@@ -377,15 +414,21 @@ fn list_prompts(call: &Call<'_>) -> Result<Answer, Failure> {
                 .is_none_or(|tag| prompt.tags.iter().any(|has| has == tag))
         })
         .collect();
-    entries(
-        call,
-        &found[..found.len().min(LISTED)],
-        found.len(),
-        "search_prompts finds the others",
-    )
+    let listed = Entries {
+        prompts: found
+            .iter()
+            .take(LISTED)
+            .map(|prompt| Entry::from(&***prompt))
+            .collect(),
+        total: found.len(),
+        resources: Vec::new(),
+        index: None,
+        revision: None,
+    };
+    entries(call, &listed, "search_prompts finds the others")
 }
 
-fn search_prompts(call: &Call<'_>) -> Result<Answer, Failure> {
+async fn search_prompts(call: &Call<'_>) -> Result<Answer, Failure> {
     let given: Given<'_> = object(call.params.arguments, "arguments")?;
     let query: String = required_text(given.query, "query")?
         .chars()
@@ -401,14 +444,44 @@ fn search_prompts(call: &Call<'_>) -> Result<Answer, Failure> {
                 RpcError::invalid_params(format!("`limit` must be an integer from 1 to {LISTED}"))
             })?,
     };
+    let ask = |kinds, limit| Ask {
+        kinds,
+        folder: call.caller.folder.clone(),
+        ..Ask::new(&*query, limit)
+    };
+    let search = &call.service.search;
     let catalog = &call.snapshot.catalog;
-    let found = catalog.search(&query, call.folder(), usize::MAX);
+    let found = search.search(catalog, ask(Kinds::Prompts, limit)).await;
+    let beside = search
+        .search(catalog, ask(Kinds::Resources, limit.min(BESIDE)))
+        .await;
+    let prompts = found.hits.iter().filter_map(|hit| {
+        let prompt = hit.item.prompt()?;
+        Some(Entry {
+            matches: &hit.matches,
+            ..Entry::from(&**prompt)
+        })
+    });
+    let listed = Entries {
+        prompts: prompts.collect(),
+        total: found.total,
+        resources: beside
+            .hits
+            .iter()
+            .map(|hit| FoundResource {
+                uri: hit.item.name(),
+                matches: &hit.matches,
+            })
+            .collect(),
+        index: Some(found.index),
+        revision: catalog.revision().commit(),
+    };
     let others = if limit < LISTED {
         "more words or a higher limit find the others"
     } else {
         "more words find the others"
     };
-    entries(call, &found[..found.len().min(limit)], found.len(), others)
+    entries(call, &listed, others)
 }
 
 /// Models send `""` for what they leave out.

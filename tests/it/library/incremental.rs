@@ -234,11 +234,6 @@ fn facts(catalog: &Catalog) -> Vec<String> {
         let names: Vec<&str> = listed.iter().map(|p| p.name.as_str()).collect();
         out.push(format!("{folder}: {names:?} {}", listed.len()));
         out.push(format!("{:?}", catalog.suggest("tow", Some(folder))));
-        let found = catalog.search("t", Some(folder), 5);
-        out.push(format!(
-            "{:?}",
-            found.iter().map(|p| &p.name).collect::<Vec<_>>()
-        ));
     }
     for prompt in catalog.list(None) {
         assert!(Arc::ptr_eq(

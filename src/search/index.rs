@@ -1,0 +1,416 @@
+//! The index in the database: kept at what is served by writing what changed, asked for candidates, proven, made again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::document::{Document, Documents, hash};
+use super::form::RULE;
+use super::query::Query;
+use super::{Index, MAX_CANDIDATES, Search};
+use crate::prompt::parse::hex;
+use crate::registry::Registry;
+use crate::store::{IndexDifference, SearchState, SearchText, Store, StoreError};
+
+/// Documents written in one go: others who write wait for no more.
+const BATCH: usize = 200;
+/// Texts read in one go.
+const PAGE: i64 = 500;
+/// Runs of three characters that one word is looked up by, at most.
+const RUNS: usize = 6;
+/// How long a database that failed is left alone, unless something is published.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// What the database holds, where it is whole.
+#[derive(Debug)]
+pub(super) struct Written {
+    digest: String,
+    pub(super) revision: Option<String>,
+    by_id: HashMap<i64, Arc<Document>>,
+}
+
+/// Rows by kind and name: id, and what their text was made from.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    known: BTreeMap<(String, String), (i64, String)>,
+    /// Texts and rows that must go, whatever is served.
+    wrong: Vec<i64>,
+    state: Option<SearchState>,
+}
+
+impl Search {
+    /// Documents that may fit, from the index; none where all of them must be looked at.
+    pub(super) async fn candidates(
+        &self,
+        documents: &Documents,
+        query: &Query,
+    ) -> (Index, Option<Vec<Arc<Document>>>) {
+        let written = self.written.load_full();
+        let digest = documents.digest().hex();
+        let (Some(store), Some(written)) = (
+            self.store.get(),
+            written.filter(|written| written.digest == digest),
+        ) else {
+            return (Index::Scan, None);
+        };
+        let runs = runs(query);
+        if runs.is_empty() {
+            return (Index::Current, None);
+        }
+        let limit = i64::try_from(MAX_CANDIDATES + 1).unwrap_or(i64::MAX);
+        let ids = match store.search_candidates(&digest, &runs, limit).await {
+            Ok(Some(ids)) => ids,
+            Ok(None) => return (Index::Scan, None),
+            Err(error) => {
+                tracing::warn!(%error, "the search index could not be read; everything is looked at");
+                return (Index::Scan, None);
+            }
+        };
+        if ids.len() > MAX_CANDIDATES {
+            return (Index::Current, None);
+        }
+        let found: Option<Vec<Arc<Document>>> = ids
+            .iter()
+            .map(|id| written.by_id.get(id).cloned())
+            .collect();
+        match found {
+            Some(found) => (Index::Current, Some(found)),
+            None => (Index::Scan, None),
+        }
+    }
+
+    /// Keeps the index at what is served until it is cancelled.
+    pub async fn keep(self: Arc<Self>, registry: Arc<Registry>, cancel: CancellationToken) {
+        let mut published = registry.subscribe();
+        loop {
+            published.mark_unchanged();
+            let catching_up = self.catch_up(&registry);
+            let Some(caught_up) = cancel.run_until_cancelled(catching_up).await else {
+                return;
+            };
+            if let Err(error) = &caught_up {
+                tracing::error!(%error, "the search index could not be written; search looks at everything meanwhile");
+            }
+            let next = async {
+                let changed = published.changed();
+                if caught_up.is_ok() {
+                    return changed.await.is_ok();
+                }
+                tokio::select! {
+                    changed = changed => changed.is_ok(),
+                    () = tokio::time::sleep(AGAIN) => true,
+                }
+            };
+            if cancel.run_until_cancelled(next).await != Some(true) {
+                return;
+            }
+        }
+    }
+
+    /// Brings the index to what is served now: what differs is written, and nothing else.
+    pub async fn catch_up(self: &Arc<Self>, registry: &Registry) -> Result<(), StoreError> {
+        let Some(store) = self.store.get() else {
+            return Ok(());
+        };
+        let mut held = self.rows.lock().await;
+        let rows = match held.take() {
+            Some(rows) => rows,
+            None => load(store).await?,
+        };
+        let written = self.write(store, registry, rows).await;
+        // what was half written is read again
+        *held = Some(written?);
+        Ok(())
+    }
+
+    async fn write(
+        self: &Arc<Self>,
+        store: &Store,
+        registry: &Registry,
+        mut rows: Rows,
+    ) -> Result<Rows, StoreError> {
+        let catalog = registry.snapshot().catalog.clone();
+        let this = self.clone();
+        let documents = super::off_thread(move || this.documents(&catalog)).await;
+        let revision = documents.catalog().revision().commit().map(str::to_owned);
+        if rows.state.as_ref().is_some_and(|state| state.rule != RULE) {
+            store.clear_search().await?;
+            rows = Rows::default();
+        }
+        let mut remove = std::mem::take(&mut rows.wrong);
+        let mut add: Vec<(&Arc<Document>, String)> = Vec::new();
+        let mut gone = std::mem::take(&mut rows.known);
+        for document in documents.all() {
+            let key = key(document);
+            let hash = hex(&document.hash).to_string();
+            match gone.remove(&key) {
+                Some((id, has)) if has == hash => {
+                    rows.known.insert(key, (id, has));
+                }
+                Some((id, _)) => {
+                    remove.push(id);
+                    add.push((document, hash));
+                }
+                None => add.push((document, hash)),
+            }
+        }
+        remove.extend(gone.into_values().map(|(id, _)| id));
+        let digest = documents.digest().hex();
+        let whole = SearchState {
+            rule: RULE,
+            revision: revision.clone(),
+            digest: Some(digest.clone()),
+        };
+        let steps = remove.len().max(add.len()).div_ceil(BATCH).max(1);
+        if !remove.is_empty() || !add.is_empty() || rows.state.as_ref() != Some(&whole) {
+            self.written.store(None);
+            let (mut remove, mut add) = (remove.chunks(BATCH), add.chunks(BATCH));
+            for step in 1..=steps {
+                let texts: Vec<SearchText> = add
+                    .next()
+                    .unwrap_or_default()
+                    .iter()
+                    .map(|(document, hash)| SearchText {
+                        id: 0,
+                        kind: document.item.kind().to_owned(),
+                        name: document.item.name().to_owned(),
+                        hash: hash.clone(),
+                        form: Some(document.form.to_string()),
+                    })
+                    .collect();
+                let state = SearchState {
+                    digest: whole.digest.clone().filter(|_| step == steps),
+                    ..whole.clone()
+                };
+                let removed = remove.next().unwrap_or_default();
+                let ids = store.write_search(removed, &texts, &state).await?;
+                for (text, id) in texts.into_iter().zip(ids) {
+                    rows.known.insert((text.kind, text.name), (id, text.hash));
+                }
+            }
+            rows.state = Some(whole);
+        }
+        let by_id = documents
+            .all()
+            .iter()
+            .filter_map(|document| Some((rows.known.get(&key(document))?.0, document.clone())));
+        self.written.store(Some(Arc::new(Written {
+            digest,
+            revision,
+            by_id: by_id.collect(),
+        })));
+        Ok(rows)
+    }
+
+    /// Compares the index with what is served; what differs names its row. Nothing is written but what was not yet.
+    pub async fn verify(
+        self: &Arc<Self>,
+        registry: &Registry,
+    ) -> Result<Vec<IndexDifference>, StoreError> {
+        let Some(store) = self.store.get() else {
+            return Ok(Vec::new());
+        };
+        let catalog = registry.snapshot().catalog.clone();
+        let this = self.clone();
+        let documents = super::off_thread(move || this.documents(&catalog)).await;
+        let digest = documents.digest().hex();
+        let at = store.search_state().await?.and_then(|state| state.digest);
+        if at.as_deref() != Some(&digest) {
+            self.catch_up(registry).await?;
+        }
+        let _held = self.rows.lock().await;
+        let mut out = Vec::new();
+        let mut expected: BTreeMap<(String, String), String> = documents
+            .all()
+            .iter()
+            .map(|document| (key(document), hex(&document.hash).to_string()))
+            .collect();
+        for (row, text) in texts(store).await? {
+            let expected = expected.remove(&(row.kind.clone(), row.name.clone()));
+            let name = format!("{} {}", row.kind, row.name);
+            if expected.as_deref() != Some(&*row.hash) {
+                out.push(IndexDifference {
+                    table: "search_document",
+                    row: name.clone(),
+                    expected: expected.clone(),
+                    found: Some(row.hash),
+                });
+            }
+            if expected.is_some() && expected != text {
+                out.push(IndexDifference {
+                    table: "search_text",
+                    row: name,
+                    expected,
+                    found: text,
+                });
+            }
+        }
+        out.extend(
+            expected
+                .into_iter()
+                .map(|((kind, name), hash)| IndexDifference {
+                    table: "search_document",
+                    row: format!("{kind} {name}"),
+                    expected: Some(hash),
+                    found: None,
+                }),
+        );
+        out.extend(
+            store
+                .search_strays()
+                .await?
+                .into_iter()
+                .map(|id| IndexDifference {
+                    table: "search_text",
+                    row: format!("the text {id}"),
+                    expected: None,
+                    found: Some("a text of no row".to_owned()),
+                }),
+        );
+        out.extend(store.check_search().await?.map(|fault| IndexDifference {
+            table: "search_text",
+            row: "its index".to_owned(),
+            expected: Some("what its texts say".to_owned()),
+            found: Some(fault),
+        }));
+        Ok(out)
+    }
+
+    /// Mends what [`Self::verify`] finds, row by row where that is enough. What was found.
+    pub async fn reindex(
+        self: &Arc<Self>,
+        registry: &Registry,
+    ) -> Result<Vec<IndexDifference>, StoreError> {
+        let Some(store) = self.store.get() else {
+            return Ok(Vec::new());
+        };
+        // tables that cannot be read, or be compared, are made anew
+        let found = match self.verify(registry).await {
+            Ok(found) if found.is_empty() => return Ok(found),
+            Ok(found) => found,
+            Err(error) => {
+                let fault = IndexDifference {
+                    table: "search_text",
+                    row: "all of it".to_owned(),
+                    expected: Some("a table that can be read".to_owned()),
+                    found: Some(error.to_string()),
+                };
+                self.start_over(store, registry).await?;
+                return Ok(vec![fault]);
+            }
+        };
+        let broken = found.iter().any(|difference| difference.row == "its index");
+        if !broken {
+            let mut held = self.rows.lock().await;
+            let mut rows = Rows {
+                state: store.search_state().await?,
+                wrong: store.search_strays().await?,
+                ..Rows::default()
+            };
+            for (row, text) in texts(store).await? {
+                if text.as_deref() == Some(&*row.hash) {
+                    rows.known.insert((row.kind, row.name), (row.id, row.hash));
+                } else {
+                    rows.wrong.push(row.id);
+                }
+            }
+            *held = Some(rows);
+            drop(held);
+            self.catch_up(registry).await?;
+        }
+        if broken || !self.verify(registry).await?.is_empty() {
+            self.start_over(store, registry).await?;
+        }
+        Ok(found)
+    }
+
+    async fn start_over(
+        self: &Arc<Self>,
+        store: &Store,
+        registry: &Registry,
+    ) -> Result<(), StoreError> {
+        let mut held = self.rows.lock().await;
+        self.written.store(None);
+        store.clear_search().await?;
+        *held = None;
+        drop(held);
+        self.catch_up(registry).await
+    }
+}
+
+fn key(document: &Document) -> (String, String) {
+    let item = &document.item;
+    (item.kind().to_owned(), item.name().to_owned())
+}
+
+async fn load(store: &Store) -> Result<Rows, StoreError> {
+    let state = store.search_state().await?;
+    let rows = store.search_rows().await?.into_iter();
+    Ok(Rows {
+        known: rows
+            .map(|row| ((row.kind, row.name), (row.id, row.hash)))
+            .collect(),
+        wrong: Vec::new(),
+        state,
+    })
+}
+
+/// Every row, with what its text is known by.
+async fn texts(store: &Store) -> Result<Vec<(SearchText, Option<String>)>, StoreError> {
+    let mut out = Vec::new();
+    let mut after = i64::MIN;
+    loop {
+        let page = store.search_texts(after, PAGE).await?;
+        let Some(last) = page.last() else {
+            return Ok(out);
+        };
+        after = last.id;
+        for mut row in page {
+            let form = row.form.take();
+            let text = form.map(|form| hex(&hash(&row.kind, &row.name, &form)).to_string());
+            out.push((row, text));
+        }
+    }
+}
+
+/// What the index is asked for: of each word that is found nowhere but in forms, some runs of three characters.
+fn runs(query: &Query) -> Vec<String> {
+    let mut out = Vec::new();
+    for word in query.words.iter().filter(|word| !word.initials) {
+        let characters: Vec<char> = word.form.chars().collect();
+        let all = characters.len().saturating_sub(2);
+        let asked = all.min(RUNS);
+        for n in 0..asked {
+            // from the first to the last, as far from each other as can be
+            let at = if asked == 1 {
+                0
+            } else {
+                n * (all - 1) / (asked - 1)
+            };
+            let run: String = characters[at..at + 3].iter().collect();
+            if !out.contains(&run) {
+                out.push(run);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_asked_for_by_runs_of_three() {
+        let asked = |text: &str| runs(&Query::parse(text));
+        assert_eq!(asked("ab c ㄱㅈ ㄱㅈㅈㅇ *"), Vec::<String>::new());
+        assert_eq!(asked("pay"), ["pay"]);
+        assert_eq!(asked("pays db"), ["pay", "ays"]);
+        assert_eq!(asked("결"), ["ㄱㅕㄹ"]);
+        assert_eq!(asked("incident-triage").len(), RUNS);
+        assert_eq!(asked("incident-triage").last().unwrap(), "age");
+        assert_eq!(asked("障"), ["障\u{1}\u{2}"]);
+    }
+}
