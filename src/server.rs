@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::gate::Gate;
 use crate::git::{self, Repository, pack};
 use crate::git_http;
+use crate::history::History;
 use crate::http::Allowed;
 use crate::http::{Limits as HttpLimits, serve};
 use crate::mcp;
@@ -26,8 +27,9 @@ use crate::registry::{self, Registry};
 use crate::router::{AppState, router};
 use crate::search::Search;
 use crate::starter::{self, Language};
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use crate::upstream::{Mode, Upstream};
+use crate::versions;
 
 /// What is served.
 #[derive(Debug, Clone)]
@@ -130,6 +132,8 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         created,
         session_key,
         data_dir,
+        store,
+        kept,
         lock,
     } = opened;
     let registry = Arc::new(registry);
@@ -143,8 +147,8 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     let mcp = Arc::new(mcp.with_search(search.clone()));
     let pushes = TaskTracker::new();
     let mut upstream = None;
-    let (git, endpoint) = match data_dir {
-        Some(data_dir) => {
+    let (git, endpoint) = match data_dir.zip(store) {
+        Some((data_dir, store)) => {
             let repository = Repository::open(&data_dir.join("library.git"))?;
             upstream = config.upstream().map(|settings| {
                 Arc::new(Upstream::new(
@@ -155,6 +159,7 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
             });
             let (git, endpoint) = take_pushes(
                 &data_dir,
+                store,
                 repository,
                 &registry,
                 &mcp,
@@ -190,7 +195,13 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     let counting = tokio::spawn(registry.clone().keep_counted(shutdown.clone()));
     let mut tasks = vec![watching, counting];
     if let Some(store) = git.as_ref().and_then(|git| git.store.clone()) {
-        search.index_in(store);
+        search.index_in(store.clone());
+        tasks.push(tokio::spawn(versions::keep(
+            registry.clone(),
+            store,
+            kept.map(Arc::new),
+            shutdown.clone(),
+        )));
         tasks.push(tokio::spawn(
             search.keep(registry.clone(), shutdown.clone()),
         ));
@@ -254,7 +265,24 @@ struct Opened {
     session_key: [u8; 32],
     /// Where there is one, pushes are taken.
     data_dir: Option<PathBuf>,
+    /// The database of a data directory, with the versions it has kept.
+    store: Option<Result<Store, StoreError>>,
+    kept: Option<History>,
     lock: Option<File>,
+}
+
+/// Opens the database and reads the versions it has kept. What is served needs neither.
+fn database(path: &Path) -> (Result<Store, StoreError>, Option<History>) {
+    let runtime = tokio::runtime::Handle::current();
+    let store = runtime.block_on(Store::open(path));
+    let kept = store.as_ref().ok().and_then(|store| {
+        runtime
+            .block_on(versions::load(store))
+            .inspect_err(|error| tracing::error!(%error, "the kept versions could not be read"))
+            .ok()
+            .flatten()
+    });
+    (store, kept)
 }
 
 fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
@@ -273,6 +301,8 @@ fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
                 created: false,
                 session_key: random_key()?,
                 data_dir: None,
+                store: None,
+                kept: None,
                 lock: None,
             })
         }
@@ -314,8 +344,12 @@ fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
                 remember: true,
                 ..settings
             };
+            let (store, kept) = database(&path.join("cuebook.db"));
+            let library_of = Library::Bare(repository);
             Ok(Opened {
-                registry: Registry::open(Library::Bare(repository), settings)?,
+                registry: Registry::open_with(library_of, settings, kept.clone())?,
+                store: Some(store),
+                kept,
                 session_key: session_key(&path.join("session.key"))?,
                 library,
                 created,
@@ -333,6 +367,7 @@ fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
 /// Opens the gate and its socket, puts the hooks in their place, and makes the endpoint of git clients.
 async fn take_pushes(
     data_dir: &Path,
+    store: Result<Store, StoreError>,
     repository: Repository,
     registry: &Arc<Registry>,
     mcp: &Arc<mcp::Service>,
@@ -354,7 +389,7 @@ async fn take_pushes(
     repository.configure(&settings)?;
     let database = data_dir.join("cuebook.db");
     // what is served needs no database: without it there are only no proposals
-    let (store, proposals) = match Store::open(&database).await {
+    let (store, proposals) = match store {
         Ok(store) => {
             let proposals = Arc::new(Proposals::new(
                 store.clone(),

@@ -30,7 +30,7 @@ impl Catalog {
     }
 
     /// Whether `labels.toml` has a label.
-    pub fn has_label(&self, label: &str) -> bool {
+    pub fn knows_label(&self, label: &str) -> bool {
         let labels = self.parts.labels.as_ref();
         labels.is_some_and(|labels| labels.1.contains_key(label))
     }

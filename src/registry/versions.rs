@@ -168,9 +168,31 @@ impl Registry {
                     history,
                     ..(*now).clone()
                 }));
+                // the same generation: who waits for versions looks again, and a stream finds nothing to tell
+                self.generation.send_replace(now.generation);
                 return Ok(());
             }
         }
+    }
+
+    /// Forgets the versions, counts them from the first commit and puts them beside what is served. Blocks.
+    pub fn recount(&self) -> Result<(), GitError> {
+        {
+            let _refreshing = self
+                .refreshing
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let now = self.snapshot();
+            // a label that is served is not served without them
+            if now.latest.serves().is_none() {
+                *self.numbering() = None;
+                self.current.store(Arc::new(Snapshot {
+                    history: None,
+                    ..(*now).clone()
+                }));
+            }
+        }
+        self.count()
     }
 
     fn cold(&self, repository: &Repository, commit: &str) -> Result<Numbering, GitError> {

@@ -4,6 +4,7 @@
 
 mod proposals;
 mod search;
+mod versions;
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 
 pub use proposals::{ProposalRow, RevisionRow};
 pub use search::{SearchRow, SearchState, SearchText};
+pub use versions::{CommitRow, LabelRow, NameRow, VersionRow, VersionRows, VersionState};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 

@@ -235,7 +235,7 @@ async fn find(call: &Call<'_>, text: &str) -> Result<Found, Failure> {
             of(&snapshot.latest)?;
             match snapshot.latest.label(label, name) {
                 Some(number) => number,
-                None => return Err(no_label(snapshot.latest.has_label(label), label, name)),
+                None => return Err(no_label(snapshot.latest.knows_label(label), label, name)),
             }
         }
     };

@@ -10,6 +10,7 @@ mod robust;
 mod secrets;
 mod slips;
 mod transport;
+mod versions;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
