@@ -52,14 +52,26 @@ fn stream() -> String {
                 file(&mut out, &format!("partials/rubric-{i}.md"), "A rubric.\n");
             }
             for i in 0..PROMPTS {
-                file(&mut out, &format!("prompts/team-{}/prompt-{i}.md", i % 100), &prompt(i, 0));
+                file(
+                    &mut out,
+                    &format!("prompts/team-{}/prompt-{i}.md", i % 100),
+                    &prompt(i, 0),
+                );
             }
         } else if n % 100 == 0 {
             let i = n / 100 % PARTIALS;
-            file(&mut out, &format!("partials/rubric-{i}.md"), &format!("Rubric of {n}.\n"));
+            file(
+                &mut out,
+                &format!("partials/rubric-{i}.md"),
+                &format!("Rubric of {n}.\n"),
+            );
         } else {
             let i = n * 7919 % PROMPTS;
-            file(&mut out, &format!("prompts/team-{}/prompt-{i}.md", i % 100), &prompt(i, n));
+            file(
+                &mut out,
+                &format!("prompts/team-{}/prompt-{i}.md", i % 100),
+                &prompt(i, n),
+            );
         }
     }
     out.push_str("done\n");
@@ -104,19 +116,39 @@ fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("library.git");
     init(&path, true).expect("git init");
-    git(&path, &["fast-import", "--quiet", "--done", "--date-format=raw"], stream().as_bytes());
+    git(
+        &path,
+        &["fast-import", "--quiet", "--done", "--date-format=raw"],
+        stream().as_bytes(),
+    );
     let repository = Repository::open(&path).expect("the repository");
-    let ids = git(&path, &["rev-list", "--first-parent", "--reverse", "main"], b"");
-    let ids: Vec<String> = String::from_utf8_lossy(&ids).lines().map(str::to_owned).collect();
+    let ids = git(
+        &path,
+        &["rev-list", "--first-parent", "--reverse", "main"],
+        b"",
+    );
+    let ids: Vec<String> = String::from_utf8_lossy(&ids)
+        .lines()
+        .map(str::to_owned)
+        .collect();
     let tip = ids.last().expect("a commit");
 
     let mut floor = Vec::new();
     let mut cold = Vec::new();
     let mut counted = None;
     for _ in 0..ROUNDS {
-        let log = ["log", "--first-parent", "--raw", "-z", "--no-renames", "--no-abbrev", "main"];
+        let log = [
+            "log",
+            "--first-parent",
+            "--raw",
+            "-z",
+            "--no-renames",
+            "--no-abbrev",
+            "main",
+        ];
         floor.push(timed(|| git(&path, &log, b"")).0);
-        let (time, made) = timed(|| Numbering::cold(&repository, tip, &Progress::default()).expect("a count"));
+        let (time, made) =
+            timed(|| Numbering::cold(&repository, tip, &Progress::default()).expect("a count"));
         cold.push(time);
         counted = Some(made);
     }
@@ -130,12 +162,18 @@ fn main() {
     );
 
     let from = ids.len() - 1 - STEPS;
-    let mut numbering = Numbering::cold(&repository, &ids[from], &Progress::default()).expect("a count");
+    let mut numbering =
+        Numbering::cold(&repository, &ids[from], &Progress::default()).expect("a count");
     let (mut prompts, mut partials) = (Vec::new(), Vec::new());
     for (n, id) in ids.iter().enumerate().skip(from + 1) {
         let (time, done) = timed(|| numbering.advance(&repository, id).expect("a count"));
         assert!(done);
-        if n % 100 == 0 { &mut partials } else { &mut prompts }.push(time);
+        if n % 100 == 0 {
+            &mut partials
+        } else {
+            &mut prompts
+        }
+        .push(time);
     }
     assert_eq!(numbering.history, counted.history);
     report("one commit further, a prompt", prompts);

@@ -9,6 +9,7 @@ mod check;
 pub mod numbering;
 mod revisions;
 pub mod source;
+mod verify;
 pub mod versions;
 mod watch;
 

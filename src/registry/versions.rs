@@ -150,7 +150,7 @@ impl Registry {
                     None => Ok(()),
                 };
             }
-            let numbering = self.cold(repository, &served)?;
+            let numbering = self.number_all(repository, &served)?;
             // what is served may have moved on meanwhile
             let _refreshing = self
                 .refreshing
@@ -195,7 +195,7 @@ impl Registry {
         self.count()
     }
 
-    fn cold(&self, repository: &Repository, commit: &str) -> Result<Numbering, GitError> {
+    fn number_all(&self, repository: &Repository, commit: &str) -> Result<Numbering, GitError> {
         let started = Instant::now();
         tracing::info!(%commit, "numbering the versions of the prompts");
         let made = Numbering::cold(repository, commit, &self.progress)?;
@@ -238,7 +238,7 @@ impl Registry {
             return Ok(Some(numbering));
         }
         if must {
-            return self.cold(repository, commit).map(Some);
+            return self.number_all(repository, commit).map(Some);
         }
         Ok(None)
     }

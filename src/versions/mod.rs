@@ -126,43 +126,44 @@ pub async fn write(
     store.put_versions(&rows, &tip).await
 }
 
-/// Counts the versions from git and compares them with the rows; every row that differs.
+/// Counts the versions from git and compares them with the rows: how many rows, and every one that differs.
 pub async fn verify(
     registry: &Arc<Registry>,
     store: &Store,
-) -> Result<Vec<IndexDifference>, VersionsError> {
+) -> Result<(usize, Vec<IndexDifference>), VersionsError> {
+    let counting = registry.clone();
+    tokio::task::spawn_blocking(move || counting.count())
+        .await
+        .map_err(|_| VersionsError::Ended)??;
+    let Some(held) = registry.snapshot().history.clone() else {
+        return Ok((0, Vec::new()));
+    };
+    let Some(tip) = held.tip().map(|tip| hex(&tip)) else {
+        return Ok((0, Vec::new()));
+    };
+    // rows are written behind what is served: that they are late is no damage
     let state = store.version_state().await?;
-    let served = registry.snapshot().status.served.clone();
-    let reached = state
-        .as_ref()
-        .map(|state| state.tip.clone())
-        .filter(|tip| !tip.is_empty());
-    let (Some(tip), Some(served)) = (reached, served) else {
-        return Ok(vec![IndexDifference {
-            table: "version_state",
-            row: "tip".into(),
-            expected: registry.snapshot().status.served.clone(),
-            found: None,
-        }]);
-    };
-    let counted = count(registry, &tip).await;
-    // rows of commits that are no more
-    let counted = match counted {
-        Ok(counted) => counted,
-        Err(VersionsError::Git(error)) => {
-            tracing::warn!(%error, %tip, "the versions reach a commit that cannot be read");
-            return Ok(vec![IndexDifference {
-                table: "version_state",
-                row: "tip".into(),
-                expected: Some(served),
-                found: Some(tip),
-            }]);
-        }
-        Err(error) => return Err(error),
-    };
-    let expected = rows::shown(&rows::all(&counted.history));
+    if state.is_none_or(|state| state.rule != RULE || state.tip != *tip) {
+        let before = load(store).await?;
+        write(store, before.as_ref(), &held).await?;
+    }
+    let counted = count(registry, &tip).await?.history;
+    let expected = rows::shown(&rows::all(&counted));
     let found = rows::shown(&store.version_rows().await?);
-    Ok(differences(&expected, &found))
+    let mut out = differences(&expected, &found);
+    if *counted != *held {
+        let held = rows::shown(&rows::all(&held));
+        out.extend(
+            differences(&expected, &held)
+                .into_iter()
+                .map(|difference| IndexDifference {
+                    row: format!("{}, in memory", difference.row),
+                    ..difference
+                }),
+        );
+    }
+    let rows = found.values().map(BTreeMap::len).sum();
+    Ok((rows, out))
 }
 
 /// Counts the versions from git, serves them, and writes every row anew.

@@ -86,7 +86,7 @@ impl Kept {
     }
 
     async fn differing(&self) -> Vec<String> {
-        let found = versions::verify(&self.registry, &self.store).await.unwrap();
+        let (_, found) = versions::verify(&self.registry, &self.store).await.unwrap();
         found
             .iter()
             .map(|d| format!("{} {}", d.table, d.row))
@@ -137,7 +137,8 @@ async fn what_is_written_is_read_again_at_once_or_commit_by_commit() {
 async fn a_row_that_is_not_what_git_says_is_named_and_made_right() {
     let kept = Kept::new().await;
     let history = kept.history();
-    assert_eq!(kept.differing().await, ["version_state tip"]);
+    // nothing is written yet: it is, and then compared
+    assert_eq!(kept.differing().await, Vec::<String>::new());
     for (statement, named) in [
         (
             "UPDATE version SET content = '0000000000000000000000000000000000000000' WHERE name = 'a' AND number = 2",
