@@ -218,7 +218,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
             let (git, endpoint, gate) = take_pushes(
                 data_dir,
                 store,
-                repository,
+                &repository,
                 &registry,
                 &mcp,
                 config,
@@ -226,8 +226,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
                 &url,
                 &pushes,
                 shutdown.clone(),
-            )
-            .await?;
+            )?;
             api.gate = Some(gate);
             api.store.clone_from(&git.store);
             (Some(git), Some(endpoint))
@@ -420,10 +419,10 @@ fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
     reason = "the parts of one composition, named at its one call"
 )]
 /// Opens the gate and its socket, puts the hooks in their place, and makes the endpoint of git clients.
-async fn take_pushes(
+fn take_pushes(
     data_dir: &Path,
     store: Result<Store, StoreError>,
-    repository: Repository,
+    repository: &Repository,
     registry: &Arc<Registry>,
     mcp: &Arc<mcp::Service>,
     config: &Config,

@@ -512,20 +512,19 @@ struct Blob {
     bytes: Vec<u8>,
 }
 
+/// Partials by name, with their paths.
+type Reached = BTreeMap<Arc<str>, (Arc<str>, Blob)>;
+
 /// A prompt's file in a commit and the partials that it reaches there, by name with their paths; none where there is no
 /// such file.
-fn closure(
-    blobs: &Blobs,
-    commit: &str,
-    path: &str,
-) -> Result<Option<(Blob, BTreeMap<Arc<str>, (Arc<str>, Blob)>)>, GitError> {
+fn closure(blobs: &Blobs, commit: &str, path: &str) -> Result<Option<(Blob, Reached)>, GitError> {
     let Some(id) = blobs.file(commit, path)? else {
         return Ok(None);
     };
     let bytes = blobs.read(id)?;
     let mut todo: Vec<Arc<str>> = Facts::of_prompt(&bytes).includes.to_vec();
     let prompt = Blob { id, bytes };
-    let mut partials = BTreeMap::new();
+    let mut partials = Reached::new();
     if todo.is_empty() {
         return Ok(Some((prompt, partials)));
     }

@@ -107,10 +107,10 @@ pub async fn write(
         tip: tip.to_owned(),
     };
     let tip = state(&hex(&tip));
-    if let Some(added) = before.and_then(|before| rows::added(before, now)) {
-        if added.versions.len() <= BATCH {
-            return store.put_versions(&added, &tip).await;
-        }
+    if let Some(added) = before.and_then(|before| rows::added(before, now))
+        && added.versions.len() <= BATCH
+    {
+        return store.put_versions(&added, &tip).await;
     }
     store.clear_versions().await?;
     let mut rows = rows::all(now);
