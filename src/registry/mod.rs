@@ -22,14 +22,15 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use lru::LruCache;
 use tokio::sync::watch as channel;
+use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{Catalog, Difference, Revision, Update};
 use crate::git::{GitError, Repository, SERVED};
 use crate::history::History;
 use crate::prompt::{Limits, Problem};
-use crate::workers::Renderer;
+use crate::workers::{Check, Renderer};
 
-use candidate::{Candidate, KEPT_CANDIDATES};
+use candidate::{Candidate, Checked, KEPT_CANDIDATES};
 pub use changes::Changes;
 pub use check::check;
 use numbering::{Numbering, Progress};
@@ -144,6 +145,8 @@ pub struct Registry {
     requested: AtomicU64,
     /// Commits that passed the check and are not served yet.
     candidates: Mutex<LruCache<String, Candidate>>,
+    /// What is said of commits that cost more than one check may, against what was served then.
+    over_budget: Mutex<LruCache<(String, u64), Checked>>,
     /// What a work tree held at the last refresh.
     files_seen: Mutex<Option<Arc<str>>>,
     revisions: Mutex<LruCache<String, Arc<Catalog>>>,
@@ -198,6 +201,9 @@ impl Registry {
             requested: AtomicU64::new(0),
             candidates: Mutex::new(LruCache::new(
                 NonZeroUsize::new(KEPT_CANDIDATES).unwrap_or(NonZeroUsize::MIN),
+            )),
+            over_budget: Mutex::new(LruCache::new(
+                NonZeroUsize::new(KEPT_UNCLEAN).unwrap_or(NonZeroUsize::MIN),
             )),
             files_seen: Mutex::new(None),
             revisions: Mutex::new(LruCache::new(
@@ -310,9 +316,12 @@ impl Registry {
             fingerprint = now;
         }
         *seen = fingerprint;
-        let built = self
-            .settings
-            .update(&tree, Revision::WorkTree, Some(&old.latest))?;
+        let built = self.settings.update(
+            &tree,
+            Revision::WorkTree,
+            Some(&old.latest),
+            &self.on_budget(),
+        )?;
         let status = status_of(None, None, &built.catalog, &errors(&built.catalog), true);
         if status.tip_problems != old.status.tip_problems {
             for problem in &status.tip_problems {
@@ -362,12 +371,42 @@ impl Registry {
                 .clear();
         }
         let started = Instant::now();
+        // at the start what was served when the server ended comes first: it has passed, and what differs from it has not
+        let first = if old.generation == 0 {
+            self.served_before(repository, &tip)?
+        } else {
+            None
+        };
+        if let Some((commit, built)) = first.as_ref()
+            && *commit == tip
+        {
+            let check = self.renderer().check_again();
+            let (catalog, difference) = (built.catalog.clone(), Some(built.difference.clone()));
+            let ready = self.ready(repository, &tip, catalog, difference, &old, &check)?;
+            if ready.is_clean() {
+                let status = status(Some(&tip), Some(&tip), &ready, false);
+                let prompts = ready.catalog.list(None).len();
+                let outcome = self.swap(&old, ready, status);
+                tracing::info!(commit = %tip, prompts, elapsed_ms = millis(started), "serving");
+                return Ok(outcome);
+            }
+        }
+        let base = first
+            .as_ref()
+            .map_or(&*old.latest, |(_, built)| &built.catalog);
+        // one that passed the check of its push is not to fail it here because more was published meanwhile
+        let check = if self.has_candidate(&tip) {
+            self.renderer().check_again()
+        } else {
+            self.on_budget()
+        };
         let update = match self.candidate(&tip, old.generation) {
             Some(checked) => checked,
-            None => self.build_commit(repository, &tip, Some(&old.latest))?,
+            None => self.build_commit(repository, &tip, Some(base), &check)?,
         };
-        let (catalog, difference) = (update.catalog, Some(update.difference));
-        let at_tip = self.ready(repository, &tip, catalog, difference, &old)?;
+        // made from what was served before the start, and nothing was served yet: compared as a whole
+        let difference = first.is_none().then_some(update.difference);
+        let at_tip = self.ready(repository, &tip, update.catalog, difference, &old, &check)?;
         if at_tip.is_clean() {
             let status = status(Some(&tip), Some(&tip), &at_tip, false);
             let prompts = at_tip.catalog.list(None).len();
@@ -381,7 +420,7 @@ impl Registry {
             tracing::error!(commit = %tip, "{problem}");
         }
         if let Some((commit, built)) =
-            self.clean_ancestor(repository, &tip, &at_tip.latest, &old)?
+            self.clean_ancestor(repository, &tip, &at_tip.latest, &old, first, &check)?
         {
             tracing::error!(
                 tip = %tip, served = %commit, problems = status.tip_problem_count,
@@ -430,8 +469,9 @@ impl Registry {
             return Ok(Refreshed::Unchanged);
         }
         if let Some(commit) = repository.read_ref(SERVED)? {
-            let built = self.build_commit(repository, &commit, None)?;
-            let ready = self.ready(repository, &commit, built.catalog, None, old)?;
+            let check = self.renderer().check_again();
+            let built = self.build_commit(repository, &commit, None, &check)?;
+            let ready = self.ready(repository, &commit, built.catalog, None, old, &check)?;
             if ready.is_clean() {
                 tracing::error!(%commit, "{GONE}");
                 let status = gone(status(None, Some(&commit), &ready, false));
@@ -448,26 +488,53 @@ impl Registry {
         repository: &Repository,
         commit: &str,
         previous: Option<&Catalog>,
+        check: &Check<'_>,
     ) -> Result<Update, OpenError> {
         let tree = CommitTree::open(repository, commit)?;
         let revision = Revision::Commit(commit.into());
-        Ok(self.settings.update(&tree, revision, previous)?)
+        Ok(self.settings.update(&tree, revision, previous, check)?)
     }
 
-    /// The newest clean first-parent ancestor of a bad tip; without a build when it is what is served already.
+    /// The budget of one refresh, which nobody cancels.
+    fn on_budget(&self) -> Check<'_> {
+        self.renderer().check(CancellationToken::new())
+    }
+
+    /// What was served when the server ended, where it is still a part of main and still clean. It has passed the check
+    /// and is on no budget: a library that was published in many pushes starts again as one.
+    fn served_before(
+        &self,
+        repository: &Repository,
+        tip: &str,
+    ) -> Result<Option<(String, Update)>, OpenError> {
+        let Some(commit) = repository.read_ref(SERVED)? else {
+            return Ok(None);
+        };
+        if repository.reachable(&commit, tip).is_err() {
+            return Ok(None);
+        }
+        let check = self.renderer().check_again();
+        let built = self.build_commit(repository, &commit, None, &check)?;
+        Ok(built.is_clean().then_some((commit, built)))
+    }
+
+    /// The newest clean first-parent ancestor of a bad tip; without a build when it is what is served already. `first` is
+    /// what was served before the start. All that is looked at shares the budget of the tip: when that is spent, what is
+    /// known to be clean is served, and nothing is looked for.
     fn clean_ancestor(
         &self,
         repository: &Repository,
         tip: &str,
         at_tip: &Catalog,
         old: &Snapshot,
+        first: Option<(String, Update)>,
+        check: &Check<'_>,
     ) -> Result<Option<(String, Option<Ready>)>, OpenError> {
         let served = old
             .status
             .served
             .clone()
             .filter(|_| !old.status.partial && old.generation > 0);
-        let remembered = served.clone().or(repository.read_ref(SERVED)?);
         let mut at = repository.first_parent(tip)?;
         let mut looked = 0;
         let mut last: Option<Arc<Catalog>> = None;
@@ -475,11 +542,26 @@ impl Registry {
             if served.as_deref() == Some(commit.as_str()) {
                 return Ok(Some((commit, None)));
             }
+            if let Some((before, built)) = &first
+                && *before == commit
+            {
+                let again = self.renderer().check_again();
+                let catalog = built.catalog.clone();
+                let ready = self.ready(repository, &commit, catalog, None, old, &again)?;
+                if ready.is_clean() {
+                    return Ok(Some((commit, Some(ready))));
+                }
+            }
+            if looked >= MAX_ANCESTORS || check.is_spent() {
+                break;
+            }
             // a commit differs little from its child: what that had is used again
             let child = last.as_deref().unwrap_or(at_tip);
-            let built = self.build_commit(repository, &commit, Some(child))?.catalog;
+            let built = self
+                .build_commit(repository, &commit, Some(child), check)?
+                .catalog;
             let latest = if built.is_clean() {
-                let ready = self.ready(repository, &commit, built, None, old)?;
+                let ready = self.ready(repository, &commit, built, None, old, check)?;
                 if ready.is_clean() {
                     return Ok(Some((commit, Some(ready))));
                 }
@@ -489,24 +571,23 @@ impl Registry {
             };
             last = Some(latest);
             looked += 1;
-            if looked >= MAX_ANCESTORS {
-                break;
-            }
             at = repository.first_parent(&commit)?;
         }
-        // far back, but known: remembered from a time when it was the tip
-        match remembered {
-            Some(commit)
-                if looked >= MAX_ANCESTORS && repository.reachable(&commit, tip).is_ok() =>
-            {
-                let built = self
-                    .build_commit(repository, &commit, Some(at_tip))?
-                    .catalog;
-                let ready = self.ready(repository, &commit, built, None, old)?;
-                Ok(ready.is_clean().then_some((commit, Some(ready))))
-            }
-            _ => Ok(None),
+        // far back, but known: it was the tip once
+        if looked < MAX_ANCESTORS && !check.is_spent() {
+            return Ok(None);
         }
+        if let Some((commit, built)) = first {
+            let again = self.renderer().check_again();
+            let ready = self.ready(repository, &commit, built.catalog, None, old, &again)?;
+            return Ok(ready.is_clean().then_some((commit, Some(ready))));
+        }
+        if let Some(commit) = served
+            && repository.reachable(&commit, tip).is_ok()
+        {
+            return Ok(Some((commit, None)));
+        }
+        Ok(None)
     }
 
     fn remember(&self, repository: &Repository, commit: &str) {

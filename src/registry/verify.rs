@@ -58,7 +58,8 @@ impl Registry {
         let cold = self.cold(&old.latest)?;
         let status = old.status.clone();
         if let (Library::Bare(repository), Some(commit)) = (&self.library, &status.served) {
-            let ready = self.ready(repository, &commit.clone(), cold, None, &old)?;
+            let check = self.renderer().check_again();
+            let ready = self.ready(repository, &commit.clone(), cold, None, &old, &check)?;
             return Ok(self.swap(&old, ready, status));
         }
         let difference = Difference::between(&old.catalog, &cold);
@@ -67,16 +68,20 @@ impl Registry {
 
     /// The revision of a catalog, made from nothing.
     fn cold(&self, served: &Catalog) -> Result<Catalog, OpenError> {
+        // it has passed the check once
+        let check = self.renderer().check_again();
         match (&self.library, served.revision()) {
             (Library::Bare(repository), Revision::Commit(commit)) => {
-                Ok(self.build_commit(repository, commit, None)?.catalog)
+                Ok(self.build_commit(repository, commit, None, &check)?.catalog)
             }
             (Library::Bare(_), Revision::WorkTree) => {
                 Ok(Catalog::empty(Revision::WorkTree, &self.settings.limits))
             }
             (Library::WorkTree { root, .. }, _) => {
                 let tree = super::source::WorkTree::open(root)?;
-                let update = self.settings.update(&tree, Revision::WorkTree, None)?;
+                let update = self
+                    .settings
+                    .update(&tree, Revision::WorkTree, None, &check)?;
                 Ok(update.catalog)
             }
         }

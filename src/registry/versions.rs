@@ -13,6 +13,7 @@ use crate::git::{Blobs, GitError, Repository};
 use crate::history::{Facts, History, Version};
 use crate::prompt::parse::{file_name, hex};
 use crate::prompt::{Problem, Prompt};
+use crate::workers::Check;
 
 use super::check::run;
 use super::numbering::Numbering;
@@ -251,6 +252,7 @@ impl Registry {
         latest: Catalog,
         difference: Option<Difference>,
         old: &Snapshot,
+        check: &Check<'_>,
     ) -> Result<Ready, OpenError> {
         let latest = Arc::new(latest);
         let serves_label = latest.serves().is_some();
@@ -270,7 +272,7 @@ impl Registry {
         {
             let history = &numbering.history;
             problems = latest.check_label_versions(|name| history.latest(name).unwrap_or(0));
-            let labels = self.labelled_view(repository, &latest, history, &mut problems)?;
+            let labels = self.labelled_view(repository, &latest, history, check, &mut problems)?;
             catalog = Arc::new(labels);
         }
         let is_plain = Arc::ptr_eq(&catalog, &latest) && Arc::ptr_eq(&old.catalog, &old.latest);
@@ -294,6 +296,7 @@ impl Registry {
         repository: &Repository,
         commit: &str,
         latest: &Catalog,
+        check: &Check<'_>,
     ) -> Result<Vec<Problem>, OpenError> {
         let serves_label = latest.serves().is_some();
         if latest.labels().next().is_none() {
@@ -305,7 +308,7 @@ impl Registry {
         let history = &numbering.history;
         let mut problems = latest.check_label_versions(|name| history.latest(name).unwrap_or(0));
         if serves_label {
-            self.labelled_view(repository, latest, history, &mut problems)?;
+            self.labelled_view(repository, latest, history, check, &mut problems)?;
         }
         Ok(problems)
     }
@@ -316,6 +319,7 @@ impl Registry {
         repository: &Repository,
         latest: &Catalog,
         history: &History,
+        check: &Check<'_>,
         problems: &mut Vec<Problem>,
     ) -> Result<Catalog, OpenError> {
         let Some((label, hide)) = latest.serves() else {
@@ -354,7 +358,7 @@ impl Registry {
                 labelled.insert(name, (version.clone(), around.clone(), known.clone()));
                 continue;
             }
-            match self.read_version(&blobs, latest, &prompt.path, version)? {
+            match read_version(&blobs, latest, &prompt.path, version, check)? {
                 Ok(made) => {
                     let entry = (version.clone(), surroundings.clone(), made.clone());
                     labelled.insert(name.clone(), entry);
@@ -369,19 +373,6 @@ impl Registry {
         }
         *self.labelled.lock().unwrap_or_else(PoisonError::into_inner) = labelled;
         Ok(latest.with_prompts(others))
-    }
-
-    /// A version's files in a library, checked as today.
-    fn read_version(
-        &self,
-        blobs: &Blobs,
-        catalog: &Catalog,
-        path: &Arc<str>,
-        version: &Version,
-    ) -> Result<Result<Arc<Prompt>, Vec<Problem>>, GitError> {
-        let files = version_files(blobs, version)?;
-        let renderer = &self.settings.renderer;
-        Ok(catalog.versioned(path, &files, &run(renderer)))
     }
 
     /// The version that a prompt is at a commit; none where that is not known. Read off the async threads, and kept.
@@ -477,9 +468,9 @@ impl Registry {
                 AtError::Io
             };
             let blobs = repository.blobs().map_err(unreadable)?;
-            let read = registry
-                .read_version(&blobs, &catalog, &path, &version)
-                .map_err(unreadable)?;
+            let check = registry.renderer().check(CancellationToken::new());
+            let read =
+                read_version(&blobs, &catalog, &path, &version, &check).map_err(unreadable)?;
             match read {
                 Ok(prompt) => {
                     let made = Versioned {
@@ -504,6 +495,18 @@ impl Registry {
         });
         read.await.map_err(|_| AtError::Io)?
     }
+}
+
+/// A version's files in a library, checked as today.
+fn read_version(
+    blobs: &Blobs,
+    catalog: &Catalog,
+    path: &Arc<str>,
+    version: &Version,
+    check: &Check<'_>,
+) -> Result<Result<Arc<Prompt>, Vec<Problem>>, GitError> {
+    let files = version_files(blobs, version)?;
+    Ok(catalog.versioned(path, &files, &run(check)))
 }
 
 /// Blobs of a prompt and of the partials it reaches, with their bytes.
