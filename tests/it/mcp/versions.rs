@@ -8,7 +8,7 @@ use crate::support::server::TestServer;
 
 fn prompt(text: &str) -> String {
     format!(
-        "---\ndescription: About {text}\narguments: [{{ name: service }}]\nresources:\n  - name: runbook\n    uri: \"runbook://r\"\n    as: text\n---\n{{% include \"head.md\" %}} {text}\n"
+        "---\ndescription: About {text}\nresources:\n  - name: runbook\n    uri: \"runbook://r\"\n    as: text\n---\n{{% include \"head.md\" %}} {text}\n"
     )
 }
 
