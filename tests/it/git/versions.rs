@@ -111,7 +111,7 @@ async fn a_push_may_label_only_versions_that_exist() {
     let main = host.main();
     let refused = work.push();
     assert!(!refused.ok);
-    refused.says("labels.toml:2:10: label `production` is on v2 of `after`, which does not exist");
+    refused.says("labels.toml:2:9: label `production` is on v2 of `after`, which does not exist");
     assert_eq!(host.main(), main);
     // the version that the same push makes does
     work.change(&[("prompts/sre/after.md", &prompt("second"))]);
