@@ -17,6 +17,7 @@ pub mod http;
 pub mod mcp;
 pub mod prompt;
 pub mod proposals;
+pub mod records;
 pub mod registry;
 pub mod router;
 pub mod search;

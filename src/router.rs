@@ -15,6 +15,7 @@ use crate::api::{self, Api};
 use crate::git_http;
 use crate::http::{Allowed, json_error, layers};
 use crate::mcp;
+use crate::records::Records;
 use crate::registry::{Registry, Status};
 use crate::upstream::{self, Upstream};
 
@@ -31,6 +32,8 @@ pub struct AppState {
     pub git: Option<Arc<git_http::Endpoint>>,
     /// The repository that the library follows, when it does.
     pub upstream: Option<Arc<Upstream>>,
+    /// What was used, delivered and done; none where a work tree is served.
+    pub records: Option<Arc<Records>>,
     /// Hosts and origins that are served.
     pub allowed: Arc<Allowed>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
@@ -141,6 +144,7 @@ async fn readyz(State(state): State<AppState>) -> Response {
              tried again by itself"
         ));
     }
+    messages.extend(state.records.iter().flat_map(|records| records.messages()));
     let following = state.upstream.as_ref().map(|upstream| {
         let settings = upstream.settings();
         let status = upstream.status();

@@ -26,12 +26,13 @@ use crate::http::serve_unix;
 use crate::http::{Limits as HttpLimits, serve};
 use crate::mcp;
 use crate::proposals::Proposals;
+use crate::records::Records;
 use crate::registry::source::{Library, PARTS};
 use crate::registry::{self, Registry};
 use crate::router::{AppState, router};
 use crate::search::Search;
 use crate::starter::{self, Language};
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 use crate::upstream::{Mode, Upstream};
 use crate::versions;
 
@@ -62,6 +63,8 @@ pub struct Running {
     pub created: bool,
     /// What it serves.
     pub registry: Arc<Registry>,
+    /// What was used, delivered and done; none where a work tree is served.
+    pub records: Option<Arc<Records>>,
     shutdown: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
     git: Option<Git>,
@@ -83,7 +86,10 @@ impl Running {
             if let Some(keeping_up) = git.keeping_up {
                 let _ = keeping_up.await;
             }
-            if let Some(store) = git.store {
+            // what was asked for and done until now is written
+            git.recorded.cancel();
+            let _ = git.recording.await;
+            if let Ok(store) = git.records.store() {
                 store.close().await;
             }
         }
@@ -97,7 +103,9 @@ struct Git {
     answering: JoinHandle<()>,
     tidying: JoinHandle<()>,
     keeping_up: Option<JoinHandle<()>>,
-    store: Option<Store>,
+    recorded: CancellationToken,
+    recording: JoinHandle<()>,
+    records: Arc<Records>,
 }
 
 /// Starts a server; it runs until [`Running::stop`].
@@ -188,8 +196,6 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         created,
         session_key,
         data_dir,
-        store,
-        kept,
         lock,
     } = opened;
     let registry = Arc::new(registry);
@@ -198,15 +204,28 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         .clone()
         .unwrap_or_else(|| format!("http://{address}"));
     let shutdown = CancellationToken::new();
+    let records = match &data_dir {
+        Some(data_dir) => Some(open_records(data_dir, config).await),
+        None => None,
+    };
+    let kept = match &records {
+        Some(records) => kept_versions(&registry, records).await,
+        None => None,
+    };
     let search = Arc::new(Search::new());
-    let mcp = mcp::Service::new(registry.clone(), config.mcp(session_key));
-    let mcp = Arc::new(mcp.with_search(search.clone()));
+    let mut mcp =
+        mcp::Service::new(registry.clone(), config.mcp(session_key)).with_search(search.clone());
+    if let Some(records) = &records {
+        mcp = mcp.with_records(records.clone());
+    }
+    let mcp = Arc::new(mcp);
     let pushes = TaskTracker::new();
     let previews = Previews::new(config.preview_cpu_ms_per_minute, config.preview_bytes);
     let mut api = Api::new(registry.clone(), previews);
+    api.records.clone_from(&records);
     let mut upstream = None;
-    let (git, endpoint) = match data_dir.as_deref().zip(store) {
-        Some((data_dir, store)) => {
+    let (git, endpoint) = match (&data_dir, &records) {
+        (Some(data_dir), Some(records)) => {
             let repository = Repository::open(&data_dir.join("library.git"))?;
             upstream = config.upstream().map(|settings| {
                 Arc::new(Upstream::new(
@@ -217,10 +236,10 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
             });
             let (git, endpoint, gate) = take_pushes(
                 data_dir,
-                store,
                 &repository,
                 &registry,
                 &mcp,
+                records,
                 config,
                 upstream.as_ref(),
                 &url,
@@ -228,10 +247,9 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
                 shutdown.clone(),
             )?;
             api.gate = Some(gate);
-            api.store.clone_from(&git.store);
             (Some(git), Some(endpoint))
         }
-        None => (None, None),
+        _ => (None, None),
     };
     let state = AppState {
         registry: registry.clone(),
@@ -239,6 +257,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         api,
         git: endpoint,
         upstream: upstream.clone(),
+        records: records.clone(),
         allowed,
         url: url.as_str().into(),
         shutdown: shutdown.clone(),
@@ -246,12 +265,12 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
     let counting = tokio::spawn(registry.clone().keep_counted(shutdown.clone()));
     let mut tasks = vec![watching, counting];
-    if let Some(store) = git.as_ref().and_then(|git| git.store.clone()) {
+    if let Some(Ok(store)) = records.as_ref().map(|records| records.store()) {
         search.index_in(store.clone());
         tasks.push(tokio::spawn(versions::keep(
             registry.clone(),
-            store,
-            kept.map(Arc::new),
+            store.clone(),
+            kept,
             shutdown.clone(),
         )));
         tasks.push(tokio::spawn(
@@ -267,6 +286,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         library,
         created,
         registry,
+        records,
         shutdown,
         tasks,
         git,
@@ -319,24 +339,22 @@ struct Opened {
     session_key: [u8; 32],
     /// Where there is one, pushes are taken.
     data_dir: Option<PathBuf>,
-    /// The database of a data directory, with the versions it has kept.
-    store: Option<Result<Store, StoreError>>,
-    kept: Option<History>,
     lock: Option<File>,
 }
 
-/// Opens the database and reads the versions it has kept. What is served needs neither.
-fn database(path: &Path) -> (Result<Store, StoreError>, Option<History>) {
-    let runtime = tokio::runtime::Handle::current();
-    let store = runtime.block_on(Store::open(path));
-    let kept = store.as_ref().ok().and_then(|store| {
-        runtime
-            .block_on(versions::load(store))
-            .inspect_err(|error| tracing::error!(%error, "the kept versions could not be read"))
-            .ok()
-            .flatten()
-    });
-    (store, kept)
+/// Reads the versions that the database has kept, and counts on from them. What is served needs neither.
+async fn kept_versions(registry: &Arc<Registry>, records: &Records) -> Option<Arc<History>> {
+    let kept = versions::load(records.store().ok()?)
+        .await
+        .inspect_err(|error| tracing::error!(%error, "the kept versions could not be read"))
+        .ok()??;
+    let counting = registry.clone();
+    let from = kept.clone();
+    let counted = tokio::task::spawn_blocking(move || counting.count_from(from)).await;
+    if let Ok(Err(error)) = counted {
+        tracing::error!(%error, "versions could not be counted on from those that were kept");
+    }
+    Some(Arc::new(kept))
 }
 
 fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
@@ -355,8 +373,6 @@ fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
                 created: false,
                 session_key: random_key()?,
                 data_dir: None,
-                store: None,
-                kept: None,
                 lock: None,
             })
         }
@@ -398,12 +414,8 @@ fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
                 remember: true,
                 ..settings
             };
-            let (store, kept) = database(&path.join("cuebook.db"));
-            let library_of = Library::Bare(repository);
             Ok(Opened {
-                registry: Registry::open_with(library_of, settings, kept.clone())?,
-                store: Some(store),
-                kept,
+                registry: Registry::open(Library::Bare(repository), settings)?,
                 session_key: session_key(&path.join("session.key"))?,
                 library,
                 created,
@@ -414,6 +426,24 @@ fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
     }
 }
 
+/// Opens the database. What is served needs none: without it nothing is proposed or recorded, and the rest goes on.
+async fn open_records(data_dir: &Path, config: &Config) -> Arc<Records> {
+    let database = data_dir.join("cuebook.db");
+    let store = match Store::open(&database).await {
+        Ok(store) => {
+            if let Some(mended) = store.mended() {
+                tracing::error!("{mended}");
+            }
+            Ok(store)
+        }
+        Err(error) => {
+            tracing::error!(%error, path = %database.display(), "prompts are served and published, but nothing can be proposed or recorded");
+            Err(format!("{}: {error}", database.display()))
+        }
+    };
+    Arc::new(Records::new(data_dir, store, config.records()))
+}
+
 #[allow(
     clippy::too_many_arguments,
     reason = "the parts of one composition, named at its one call"
@@ -421,10 +451,10 @@ fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
 /// Opens the gate and its socket, puts the hooks in their place, and makes the endpoint of git clients.
 fn take_pushes(
     data_dir: &Path,
-    store: Result<Store, StoreError>,
     repository: &Repository,
     registry: &Arc<Registry>,
     mcp: &Arc<mcp::Service>,
+    records: &Arc<Records>,
     config: &Config,
     upstream: Option<&Arc<Upstream>>,
     url: &str,
@@ -441,34 +471,34 @@ fn take_pushes(
     }
     let settings = pack::own_settings(&hooks, config.git.max_push_bytes);
     repository.configure(&settings)?;
-    let database = data_dir.join("cuebook.db");
-    // what is served needs no database: without it there are only no proposals
-    let (store, proposals) = match store {
-        Ok(store) => {
-            let proposals = Arc::new(Proposals::new(
-                store.clone(),
-                repository.clone(),
-                upstream
-                    .filter(|upstream| upstream.settings().mode == Mode::Propose)
-                    .cloned(),
-            ));
-            (Some(store), Ok(proposals))
-        }
-        Err(error) => {
-            tracing::error!(%error, path = %database.display(), "prompts are served and published, but no proposals can be taken");
-            (None, Err(format!("{}: {error}", database.display())))
-        }
+    let proposals = match records.store() {
+        Ok(store) => Ok(Arc::new(Proposals::new(
+            store.clone(),
+            repository.clone(),
+            upstream
+                .filter(|upstream| upstream.settings().mode == Mode::Propose)
+                .cloned(),
+        ))),
+        Err(error) => Err(error.to_owned()),
     };
     let kept_up = proposals.as_ref().ok().cloned();
     let told = mcp.clone();
-    let gate = Arc::new(Gate::new(
+    let gate = Gate::new(
         registry.clone(),
         repository.clone(),
         proposals,
         config.gate(url.to_owned()),
         Some(Box::new(move || told.open_streams())),
-    ));
+    );
+    let gate = Arc::new(gate.with_records(records.clone()));
     let cancel = CancellationToken::new();
+    let recorded = CancellationToken::new();
+    let recording = tokio::spawn(records.clone().run(
+        registry.clone(),
+        repository.clone(),
+        upstream.map(|upstream| upstream.settings().remote.url.clone()),
+        recorded.clone(),
+    ));
     let answering = answer_hooks(data_dir, gate.clone(), cancel.clone())?;
     let keeping_up = kept_up
         .map(|proposals| tokio::spawn(proposals.keep_up(registry.subscribe(), cancel.clone())));
@@ -485,7 +515,9 @@ fn take_pushes(
         answering,
         tidying,
         keeping_up,
-        store,
+        recorded,
+        recording,
+        records: records.clone(),
     };
     Ok((git, Arc::new(endpoint), gate))
 }

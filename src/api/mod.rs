@@ -1,7 +1,11 @@
 //! The HTTP API besides MCP, a file for each kind of thing. Errors are problem details (RFC 9457). Knows nothing of MCP.
 
+mod audit;
 mod changes;
+mod deliveries;
 pub mod preview;
+mod query;
+mod usage;
 mod verify;
 
 use std::net::SocketAddr;
@@ -20,8 +24,9 @@ use serde::de::DeserializeOwned;
 
 use crate::access::{Actor, By};
 use crate::gate::Gate;
+use crate::records::Records;
 use crate::registry::Registry;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 use preview::Previews;
 
@@ -34,8 +39,8 @@ pub struct Api {
     pub previews: Arc<Previews>,
     /// Takes changes; none where a work tree is served.
     pub gate: Option<Arc<Gate>>,
-    /// The database; none where there is none.
-    pub store: Option<Store>,
+    /// What was used, delivered and done; none where a work tree is served.
+    pub records: Option<Arc<Records>>,
 }
 
 impl Api {
@@ -45,7 +50,7 @@ impl Api {
             registry,
             previews: Arc::new(previews),
             gate: None,
-            store: None,
+            records: None,
         }
     }
 }
@@ -56,6 +61,9 @@ pub fn routes(api: Api) -> Router {
         .merge(preview::routes())
         .merge(changes::routes())
         .merge(verify::routes())
+        .merge(usage::routes())
+        .merge(deliveries::routes())
+        .merge(audit::routes())
         .with_state(api)
 }
 
@@ -66,6 +74,33 @@ fn by(extensions: &Extensions) -> By {
         peer: extensions
             .get::<ConnectInfo<SocketAddr>>()
             .map(|info| info.0.ip().to_string()),
+    }
+}
+
+/// The records, where a data directory is served.
+fn records(api: &Api) -> Result<&Arc<Records>, Refusal> {
+    api.records.as_ref().ok_or_else(|| {
+        Refusal::new(
+            StatusCode::CONFLICT,
+            "a work tree is served, and nothing is recorded there; serve a data directory",
+        )
+    })
+}
+
+/// The database of the records.
+fn store(api: &Api) -> Result<&Store, Refusal> {
+    records(api)?.store().map_err(|error| {
+        Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("there is no database: {error}"),
+        )
+    })
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(%error, "a request could not be answered from the database");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
     }
 }
 

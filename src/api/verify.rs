@@ -8,7 +8,7 @@ use axum::routing::post;
 use serde::Serialize;
 
 use super::{Api, Refusal, json};
-use crate::store::IndexDifference;
+use crate::store::{IndexDifference, Store};
 use crate::versions;
 
 /// Differences that are shown of one table.
@@ -65,7 +65,7 @@ async fn reindex(State(api): State<Api>) -> Response {
     if let Err(refusal) = done("the catalog", rebuilt) {
         return refusal.into_response();
     }
-    if let Some(store) = &api.store
+    if let Some(store) = store(&api)
         && let Err(refusal) = done(
             "the versions",
             Ok(versions::reindex(&api.registry, store).await),
@@ -76,17 +76,28 @@ async fn reindex(State(api): State<Api>) -> Response {
     verify(State(api)).await
 }
 
+/// The database, where it can be used.
+fn store(api: &Api) -> Option<&Store> {
+    api.records.as_ref()?.store().ok()
+}
+
 async fn tables(api: &Api) -> Result<Vec<Table>, Refusal> {
     let registry = api.registry.clone();
     let catalog = tokio::task::spawn_blocking(move || registry.verify()).await;
     let (rows, differences) = done("the catalog", catalog)?;
-    let mut out = vec![table("catalog", rows, differences)];
-    if let Some(store) = &api.store {
+    let mut tables = vec![table("catalog", rows, differences)];
+    // not derived from git, but proven by itself
+    if let Some(Ok(store)) = api.records.as_ref().map(|records| records.store()) {
+        let differences = store.verify_audit().await?;
+        let rows = usize::try_from(store.audit_head().await?.seq).unwrap_or(usize::MAX);
+        tables.push(table("audit", rows, differences));
+    }
+    if let Some(store) = store(api) {
         let found = versions::verify(&api.registry, store).await;
         let (rows, differences) = done("the versions", Ok(found))?;
-        out.push(table("versions", rows, differences));
+        tables.push(table("versions", rows, differences));
     }
-    Ok(out)
+    Ok(tables)
 }
 
 fn table(name: &'static str, rows: usize, differences: Vec<IndexDifference>) -> Table {

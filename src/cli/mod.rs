@@ -1,8 +1,10 @@
 //! The command line: what each command takes and prints.
 
+mod audit;
 pub mod bridge;
 mod check;
 pub mod connect;
+mod deliveries;
 pub mod endpoint;
 mod fix;
 mod hook;
@@ -12,6 +14,7 @@ pub mod report;
 mod serve;
 mod service;
 mod stdio;
+mod usage;
 mod verify;
 mod worker;
 
@@ -75,6 +78,12 @@ enum Command {
     /// Show the server's settings and where each comes from
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Show what is used, what nobody uses, and what fails more than it did
+    Usage(usage::Args),
+    /// Show which text was delivered to whom when, with which resources
+    Deliveries(deliveries::Args),
+    /// Show who published, proposed and moved what, from where and when
+    Audit(audit::Args),
     /// Prove that everything derived from git equals what git says
     Verify(verify::Args),
     /// Derive everything from git again
@@ -189,6 +198,18 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let config = args.load(&args.data_dir(), None, cli.log.as_deref(), false)?;
             out.write_all(config.show().as_bytes())?;
             Ok(ExitCode::SUCCESS)
+        }
+        Command::Usage(args) => {
+            log("warn")?;
+            usage::run(&args, &mut out)
+        }
+        Command::Deliveries(args) => {
+            log("warn")?;
+            deliveries::run(&args, &mut out)
+        }
+        Command::Audit(args) => {
+            log("warn")?;
+            audit::run(&args, &mut out)
         }
         Command::Verify(args) => {
             log("warn")?;

@@ -174,15 +174,6 @@ pub enum Refreshed {
 impl Registry {
     /// Reads the library and serves it. A bad tip is no error: what is good is served, and the status says so.
     pub fn open(library: Library, settings: Settings) -> Result<Self, OpenError> {
-        Self::open_with(library, settings, None)
-    }
-
-    /// The same with versions that were kept, which are counted on from if the library still has what they reach.
-    pub fn open_with(
-        library: Library,
-        settings: Settings,
-        kept: Option<History>,
-    ) -> Result<Self, OpenError> {
         let empty = Arc::new(Catalog::empty(Revision::WorkTree, &settings.limits));
         let snapshot = Snapshot {
             catalog: empty.clone(),
@@ -213,7 +204,7 @@ impl Registry {
                 NonZeroUsize::new(KEPT_UNCLEAN).unwrap_or(NonZeroUsize::MIN),
             )),
             reading_revisions: tokio::sync::Semaphore::new(2),
-            numbering: Mutex::new(kept.map(Numbering::kept)),
+            numbering: Mutex::default(),
             progress: Progress::default(),
             counting_error: Mutex::default(),
             versions: Mutex::new(LruCache::new(

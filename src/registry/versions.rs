@@ -163,17 +163,43 @@ impl Registry {
                 && now.history.is_none()
                 && numbering.advance(repository, commit)?
             {
-                let history = Some(numbering.history.clone());
-                *self.numbering() = Some(numbering);
-                self.current.store(Arc::new(Snapshot {
-                    history,
-                    ..(*now).clone()
-                }));
-                // the same generation: who waits for versions looks again, and a stream finds nothing to tell
-                self.generation.send_replace(now.generation);
+                self.put_beside(&now, numbering);
                 return Ok(());
             }
         }
+    }
+
+    /// Counts on from versions that were kept, unless they are known already; does nothing where what is served does not
+    /// go on from them. Blocks for as long as what is new takes.
+    pub fn count_from(&self, kept: History) -> Result<(), GitError> {
+        let Some(repository) = self.library.repository() else {
+            return Ok(());
+        };
+        let _refreshing = self
+            .refreshing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let now = self.snapshot();
+        let mut numbering = Numbering::kept(kept);
+        if let Some(served) = now.status.served.as_deref()
+            && now.history.is_none()
+            && numbering.advance(repository, served)?
+        {
+            self.put_beside(&now, numbering);
+        }
+        Ok(())
+    }
+
+    /// Puts versions beside what is served.
+    fn put_beside(&self, now: &Snapshot, numbering: Numbering) {
+        let history = Some(numbering.history.clone());
+        *self.numbering() = Some(numbering);
+        self.current.store(Arc::new(Snapshot {
+            history,
+            ..now.clone()
+        }));
+        // the same generation: who waits for versions looks again, and a stream finds nothing to tell
+        self.generation.send_replace(now.generation);
     }
 
     /// Forgets the versions, counts them from the first commit and puts them beside what is served. Blocks.

@@ -1,6 +1,7 @@
 //! `prompts/list` and `prompts/get`.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde::Serialize;
 
@@ -12,8 +13,10 @@ use super::super::wire::{Common, Message, Source, SourceResource};
 use super::Call;
 use crate::catalog::{Catalog, Revision as CatalogRevision};
 use crate::history::Version;
+use crate::prompt::render::ResolvedResource;
 use crate::prompt::selector::SelectorError;
 use crate::prompt::{At, BoundArguments, Prompt, Rendered, ResolvedResources, Selector};
+use crate::records::{Get, Given, Outcome, Via};
 
 pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     call.page(List::Prompts)
@@ -30,7 +33,7 @@ pub(super) async fn get(call: &Call<'_>) -> Result<Answer, Failure> {
     }
     let name = call.params.name()?;
     let arguments = call.params.prompt_arguments()?;
-    let made = make(call, &name, arguments.iter()).await?;
+    let made = make(call, &name, arguments.iter(), Via::Prompt).await?;
     let values: Vec<&str> = made.bound.iter().map(|(_, value)| value).collect();
     let settings = &call.service.settings;
     let (messages, transforms) = shape(
@@ -137,6 +140,7 @@ pub(super) async fn make<'a>(
     call: &Call<'_>,
     name: &str,
     arguments: impl Iterator<Item = (&'a str, &'a str)>,
+    via: Via,
 ) -> Result<Made, Failure> {
     let Found {
         catalog,
@@ -144,23 +148,125 @@ pub(super) async fn make<'a>(
         version,
     } = find(call, name).await?;
     tracing::Span::current().record("prompt", prompt.name.as_str());
+    let number = version
+        .as_ref()
+        .and_then(|version| u32::try_from(version.number).ok());
+    let started = Instant::now();
+    let arguments: Vec<(&str, &str)> = arguments.collect();
     let limits = call.service.registry.limits();
-    let bound = BoundArguments::bind(&prompt.arguments, arguments, limits)?;
-    let mut resolved = catalog.resolve(&prompt, &bound)?;
+    let bound = match BoundArguments::bind(&prompt.arguments, arguments.iter().copied(), limits) {
+        Ok(bound) => bound,
+        Err(error) => {
+            note(
+                call,
+                &catalog,
+                &prompt,
+                &arguments,
+                via,
+                started,
+                Outcome::Refused,
+                &[],
+                number,
+            );
+            return Err(error.into());
+        }
+    };
+    match fill(call, &catalog, &prompt, &bound).await {
+        Ok((resolved, rendered)) => {
+            note(
+                call,
+                &catalog,
+                &prompt,
+                &arguments,
+                via,
+                started,
+                Outcome::Delivered,
+                &resolved.entries,
+                number,
+            );
+            Ok(Made {
+                catalog,
+                prompt,
+                version,
+                bound,
+                resolved,
+                rendered,
+            })
+        }
+        Err(failure) => {
+            note(
+                call,
+                &catalog,
+                &prompt,
+                &arguments,
+                via,
+                started,
+                Outcome::Failed,
+                &[],
+                number,
+            );
+            Err(failure)
+        }
+    }
+}
+
+/// Resolves and renders.
+async fn fill(
+    call: &Call<'_>,
+    catalog: &Catalog,
+    prompt: &Arc<Prompt>,
+    bound: &BoundArguments,
+) -> Result<(ResolvedResources, Rendered), Failure> {
+    let mut resolved = catalog.resolve(prompt, bound)?;
     resolved.nonce = nonce()?;
-    let renderer = call.service.registry.renderer();
+    let (renderer, limits) = (
+        call.service.registry.renderer(),
+        call.service.registry.limits(),
+    );
     let charged = &call.caller.charged;
     let rendered = renderer
-        .render(charged, &prompt, &bound, &resolved, limits)
+        .render(charged, prompt, bound, &resolved, limits)
         .await?;
-    Ok(Made {
-        catalog,
-        prompt,
+    Ok((resolved, rendered))
+}
+
+#[allow(
+    clippy::too_many_arguments,
+    reason = "all that a record says, named at its calls"
+)]
+/// Notes what came of a call; never waits.
+fn note(
+    call: &Call<'_>,
+    catalog: &Arc<Catalog>,
+    prompt: &Arc<Prompt>,
+    arguments: &[(&str, &str)],
+    via: Via,
+    started: Instant,
+    outcome: Outcome,
+    resolved: &[ResolvedResource],
+    version: Option<u32>,
+) {
+    let Some(records) = &call.service.records else {
+        return;
+    };
+    let client = &call.caller.client;
+    records.got(Get {
+        at: crate::clock::unix_millis(),
+        actor: records.actor(),
+        client: client.name.clone(),
+        client_version: client.version.clone(),
+        via,
+        outcome,
+        took: started.elapsed(),
+        catalog: catalog.clone(),
+        prompt: prompt.clone(),
         version,
-        bound,
-        resolved,
-        rendered,
-    })
+        resources: resolved
+            .iter()
+            .filter_map(|entry| entry.resource.clone())
+            .collect(),
+        given: Given::of(&prompt.arguments, arguments.iter().copied()),
+    });
 }
 
 /// Whether a prompt is in a folder or in one below it.

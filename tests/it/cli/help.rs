@@ -16,6 +16,9 @@ const COMMANDS: &[&[&str]] = &[
     &["connect"],
     &["config"],
     &["config", "show"],
+    &["usage"],
+    &["deliveries"],
+    &["audit"],
     &["verify"],
     &["reindex"],
 ];

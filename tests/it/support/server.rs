@@ -119,6 +119,7 @@ impl TestServer {
             registry: registry.clone(),
             mcp: service.clone(),
             git: None,
+            records: None,
             upstream: None,
             api: Api::new(registry.clone(), previews),
             allowed: Arc::new(Allowed::new(public_url).unwrap()),
