@@ -3,6 +3,7 @@
 mod changes;
 pub mod preview;
 mod verify;
+mod versions;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -56,6 +57,7 @@ pub fn routes(api: Api) -> Router {
         .merge(preview::routes())
         .merge(changes::routes())
         .merge(verify::routes())
+        .merge(versions::routes())
         .with_state(api)
 }
 

@@ -13,6 +13,7 @@ mod serve;
 mod service;
 mod stdio;
 mod verify;
+mod versions;
 mod worker;
 
 use std::ffi::OsString;
@@ -75,6 +76,14 @@ enum Command {
     /// Show the server's settings and where each comes from
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Show a prompt's versions, newest first, and the labels that were moved on it
+    Log(versions::LogArgs),
+    /// Show what differs between two versions of a prompt, in its files and as it renders
+    Diff(versions::DiffArgs),
+    /// Publish the text of an earlier version of a prompt again
+    Revert(versions::RevertArgs),
+    /// Put a label on a version of a prompt
+    Promote(versions::PromoteArgs),
     /// Prove that everything derived from git equals what git says
     Verify(verify::Args),
     /// Derive everything from git again
@@ -189,6 +198,22 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let config = args.load(&args.data_dir(), None, cli.log.as_deref(), false)?;
             out.write_all(config.show().as_bytes())?;
             Ok(ExitCode::SUCCESS)
+        }
+        Command::Log(args) => {
+            log("warn")?;
+            versions::log(&args, &mut out)
+        }
+        Command::Diff(args) => {
+            log("warn")?;
+            versions::diff(&args, &mut out)
+        }
+        Command::Revert(args) => {
+            log("warn")?;
+            versions::revert(&args, &mut out)
+        }
+        Command::Promote(args) => {
+            log("warn")?;
+            versions::promote(&args, &mut out)
         }
         Command::Verify(args) => {
             log("warn")?;

@@ -16,6 +16,10 @@ const COMMANDS: &[&[&str]] = &[
     &["connect"],
     &["config"],
     &["config", "show"],
+    &["log"],
+    &["diff"],
+    &["revert"],
+    &["promote"],
     &["verify"],
     &["reindex"],
 ];

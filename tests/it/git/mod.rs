@@ -7,6 +7,7 @@ mod gate;
 mod hook;
 mod kill;
 mod outside;
+mod promote;
 mod proposals;
 mod robust;
 mod secrets;
