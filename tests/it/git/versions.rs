@@ -56,23 +56,23 @@ async fn v3_versions_are_the_same_without_the_database() {
     let mut host = Host::small().await;
     let work = host.work("author");
     for text in ["second", "third"] {
-        work.publish(&[("prompts/sre/triage.md", &prompt(text))]);
+        work.publish(&[("prompts/sre/after.md", &prompt(text))]);
     }
-    work.publish(&[("labels.toml", "[production]\ntriage = \"v2\"\n")]);
-    let latest = version(&host, "triage").await;
+    work.publish(&[("labels.toml", "[production]\nafter = \"v2\"\n")]);
+    let latest = version(&host, "after").await;
     assert_eq!(latest, 3);
     let mut before = Vec::new();
     for name in [
-        "triage",
-        "triage@v1",
-        "triage@v2",
-        "triage@v3",
-        "triage@production",
+        "after",
+        "after@v1",
+        "after@v2",
+        "after@v3",
+        "after@production",
     ] {
         before.push((name, got(&host, name).await));
     }
     let same = async |host: &Host, when: &str| {
-        version(host, "triage").await;
+        version(host, "after").await;
         for (name, expected) in &before {
             assert_eq!(&got(host, name).await, expected, "{name} {when}");
         }
@@ -81,7 +81,7 @@ async fn v3_versions_are_the_same_without_the_database() {
     host.stop().await;
     host.start_again().await;
     // kept: known from the first answer on
-    assert_eq!(got(&host, "triage").await.1, json!(3));
+    assert_eq!(got(&host, "after").await.1, json!(3));
     same(&host, "after a restart").await;
     host.stop().await;
     for file in ["cuebook.db", "cuebook.db-wal", "cuebook.db-shm"] {
@@ -97,8 +97,8 @@ async fn v3_versions_are_the_same_without_the_database() {
     }
     host.start_again().await;
     same(&host, "with a damaged database").await;
-    work.publish(&[("prompts/sre/triage.md", &prompt("fourth"))]);
-    assert_eq!(got(&host, "triage").await, ("fourth".into(), json!(4)));
+    work.publish(&[("prompts/sre/after.md", &prompt("fourth"))]);
+    assert_eq!(got(&host, "after").await, ("fourth\n".into(), json!(4)));
     host.stop().await;
 }
 
@@ -106,20 +106,20 @@ async fn v3_versions_are_the_same_without_the_database() {
 async fn a_push_may_label_only_versions_that_exist() {
     let mut host = Host::small().await;
     let work = host.work("author");
-    version(&host, "triage").await;
-    work.change(&[("labels.toml", "[production]\ntriage = \"v2\"\n")]);
+    version(&host, "after").await;
+    work.change(&[("labels.toml", "[production]\nafter = \"v2\"\n")]);
     let main = host.main();
     let refused = work.push();
     assert!(!refused.ok);
-    refused.says("labels.toml:2:10: label `production` is on v2 of `triage`, which does not exist");
+    refused.says("labels.toml:2:9: label `production` is on v2 of `after`, which does not exist");
     assert_eq!(host.main(), main);
     // the version that the same push makes does
-    work.change(&[("prompts/sre/triage.md", &prompt("second"))]);
+    work.change(&[("prompts/sre/after.md", &prompt("second"))]);
     let taken = work.push();
     assert!(taken.ok, "{}", taken.text);
     assert_eq!(
-        got(&host, "triage@production").await,
-        ("second".into(), json!(2))
+        got(&host, "after@production").await,
+        ("second\n".into(), json!(2))
     );
     host.stop().await;
 }

@@ -8,7 +8,7 @@ use crate::support::server::TestServer;
 
 fn prompt(text: &str) -> String {
     format!(
-        "---\ndescription: About {text}\narguments: [{{ name: service }}]\nresources:\n  - name: runbook\n    uri: \"runbook://r\"\n    as: text\n---\n{{% include \"head.md\" %}} {text}\n"
+        "---\ndescription: About {text}\nresources:\n  - name: runbook\n    uri: \"runbook://r\"\n    as: text\n---\n{{% include \"head.md\" %}} {text}\n"
     )
 }
 
@@ -18,7 +18,7 @@ fn three() -> (TestLibrary, [String; 3]) {
     let commits = [
         library.publish(&[
             ("prompts/sre/triage.md", &prompt("one")),
-            ("prompts/other.md", "other"),
+            ("prompts/review/other.md", "other"),
             ("partials/head.md", "head 1"),
             ("resources/runbook/r.md", "runbook 1"),
         ]),
@@ -335,14 +335,14 @@ async fn while_versions_are_counted_everything_else_works_and_it_is_said() {
             .contains("are being numbered"),
         "{ready}"
     );
-    library.publish(&[("prompts/other.md", "another")]);
+    library.publish(&[("prompts/review/other.md", "another")]);
     server.refresh().await;
     assert_eq!(got(&client, "other").await.0, "another");
     // the count, and a publish after it
     server.registry.count().unwrap();
     assert_eq!(got(&client, "triage@production").await.1, json!(1));
     assert_eq!(got(&client, "other").await.1, json!(2));
-    library.publish(&[("prompts/other.md", "a third")]);
+    library.publish(&[("prompts/review/other.md", "a third")]);
     server.refresh().await;
     assert_eq!(got(&client, "other").await.1, json!(3));
     // main is rewound behind the server's back: counted again
@@ -350,7 +350,7 @@ async fn while_versions_are_counted_everything_else_works_and_it_is_said() {
         &library.clone(),
         &["reset", "--quiet", "--hard", &commits[1]],
     );
-    library.publish_by_force(&[("prompts/other.md", "rewound")]);
+    library.publish_by_force(&[("prompts/review/other.md", "rewound")]);
     server.refresh().await;
     assert_eq!(got(&client, "other").await.1, Value::Null);
     server.registry.count().unwrap();
