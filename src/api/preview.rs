@@ -293,7 +293,7 @@ fn spent_refusal(spent: &Spent) -> Refusal {
     }
 }
 
-fn at_refusal(error: &AtError) -> Refusal {
+pub(super) fn at_refusal(error: &AtError) -> Refusal {
     let (status, retry_after) = match error {
         AtError::Unknown(_)
         | AtError::Ambiguous(_)

@@ -14,6 +14,7 @@ mod parallel;
 mod parts;
 mod place;
 pub mod prompts;
+pub mod relabel;
 mod resources;
 pub mod text;
 pub mod tree;

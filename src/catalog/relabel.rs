@@ -68,23 +68,20 @@ pub fn relabel(
         }
         (None, Some(number)) => {
             let line = format!("{name} = \"v{number}\"\n");
-            match place(&text, label, entries.map(|e| e.values())) {
-                Some(at) => {
-                    let open = if text[..at].is_empty() || text[..at].ends_with('\n') {
-                        ""
-                    } else {
-                        "\n"
-                    };
-                    format!("{}{open}{line}{}", &text[..at], &text[at..])
-                }
-                None => {
-                    let gap = match text.as_str() {
-                        "" => "",
-                        text if text.ends_with('\n') => "\n",
-                        _ => "\n\n",
-                    };
-                    format!("{text}{gap}[{label}]\n{line}")
-                }
+            if let Some(at) = place(&text, label, entries.map(|e| e.values())) {
+                let open = match &text[..at] {
+                    "" => "",
+                    before if before.ends_with('\n') => "",
+                    _ => "\n",
+                };
+                format!("{}{open}{line}{}", &text[..at], &text[at..])
+            } else {
+                let gap = match text.as_str() {
+                    "" => "",
+                    text if text.ends_with('\n') => "\n",
+                    _ => "\n\n",
+                };
+                format!("{text}{gap}[{label}]\n{line}")
             }
         }
     };
@@ -198,7 +195,12 @@ mod tests {
     fn what_is_left_alone() {
         let form = || Err(RelabelError::Form("production".into()));
         put("production = { a = \"v1\" }\n", "b", Some(2), form());
-        put("production = { a = \"v1\", b = \"v1\" }\n", "b", None, form());
+        put(
+            "production = { a = \"v1\", b = \"v1\" }\n",
+            "b",
+            None,
+            form(),
+        );
         put("production.a = \"v1\"\n", "b", Some(2), form());
         put("[production\n", "a", Some(1), Err(RelabelError::Broken));
         assert_eq!(

@@ -3,6 +3,8 @@
 //! The rows only save a start the reading of the whole history. Without them, or with a database that cannot be used,
 //! versions are counted from git, and they are the same.
 
+pub mod diff;
+pub mod log;
 mod rows;
 
 use std::collections::BTreeMap;

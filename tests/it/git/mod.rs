@@ -8,6 +8,7 @@ mod gate;
 mod hook;
 mod kill;
 mod outside;
+mod promote;
 mod proposals;
 mod records;
 mod robust;
