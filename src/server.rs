@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::gate::Gate;
 use crate::git::{self, Repository, pack};
 use crate::git_http;
+use crate::history::History;
 use crate::http::Allowed;
 #[cfg(unix)]
 use crate::http::serve_unix;
@@ -33,6 +34,7 @@ use crate::search::Search;
 use crate::starter::{self, Language};
 use crate::store::Store;
 use crate::upstream::{Mode, Upstream};
+use crate::versions;
 
 /// What is served.
 #[derive(Debug, Clone)]
@@ -206,6 +208,10 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         Some(data_dir) => Some(open_records(data_dir, config).await),
         None => None,
     };
+    let kept = match &records {
+        Some(records) => kept_versions(&registry, records).await,
+        None => None,
+    };
     let search = Arc::new(Search::new());
     let mut mcp =
         mcp::Service::new(registry.clone(), config.mcp(session_key)).with_search(search.clone());
@@ -257,9 +263,16 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         shutdown: shutdown.clone(),
     };
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
-    let mut tasks = vec![watching];
+    let counting = tokio::spawn(registry.clone().keep_counted(shutdown.clone()));
+    let mut tasks = vec![watching, counting];
     if let Some(Ok(store)) = records.as_ref().map(|records| records.store()) {
         search.index_in(store.clone());
+        tasks.push(tokio::spawn(versions::keep(
+            registry.clone(),
+            store.clone(),
+            kept,
+            shutdown.clone(),
+        )));
         tasks.push(tokio::spawn(
             search.keep(registry.clone(), shutdown.clone()),
         ));
@@ -327,6 +340,21 @@ struct Opened {
     /// Where there is one, pushes are taken.
     data_dir: Option<PathBuf>,
     lock: Option<File>,
+}
+
+/// Reads the versions that the database has kept, and counts on from them. What is served needs neither.
+async fn kept_versions(registry: &Arc<Registry>, records: &Records) -> Option<Arc<History>> {
+    let kept = versions::load(records.store().ok()?)
+        .await
+        .inspect_err(|error| tracing::error!(%error, "the kept versions could not be read"))
+        .ok()??;
+    let counting = registry.clone();
+    let from = kept.clone();
+    let counted = tokio::task::spawn_blocking(move || counting.count_from(from)).await;
+    if let Ok(Err(error)) = counted {
+        tracing::error!(%error, "versions could not be counted on from those that were kept");
+    }
+    Some(Arc::new(kept))
 }
 
 fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {

@@ -7,6 +7,7 @@ pub mod preview;
 mod query;
 mod usage;
 mod verify;
+mod versions;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -64,6 +65,7 @@ pub fn routes(api: Api) -> Router {
         .merge(usage::routes())
         .merge(deliveries::routes())
         .merge(audit::routes())
+        .merge(versions::routes())
         .with_state(api)
 }
 

@@ -16,6 +16,7 @@ mod service;
 mod stdio;
 mod usage;
 mod verify;
+mod versions;
 mod worker;
 
 use std::ffi::OsString;
@@ -84,6 +85,14 @@ enum Command {
     Deliveries(deliveries::Args),
     /// Show who published, proposed and moved what, from where and when
     Audit(audit::Args),
+    /// Show a prompt's versions, newest first, and the labels that were moved on it
+    Log(versions::LogArgs),
+    /// Show what differs between two versions of a prompt, in its files and as it renders
+    Diff(versions::DiffArgs),
+    /// Publish the text of an earlier version of a prompt again
+    Revert(versions::RevertArgs),
+    /// Put a label on a version of a prompt
+    Promote(versions::PromoteArgs),
     /// Prove that everything derived from git equals what git says
     Verify(verify::Args),
     /// Derive everything from git again
@@ -210,6 +219,22 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Audit(args) => {
             log("warn")?;
             audit::run(&args, &mut out)
+        }
+        Command::Log(args) => {
+            log("warn")?;
+            versions::log(&args, &mut out)
+        }
+        Command::Diff(args) => {
+            log("warn")?;
+            versions::diff(&args, &mut out)
+        }
+        Command::Revert(args) => {
+            log("warn")?;
+            versions::revert(&args, &mut out)
+        }
+        Command::Promote(args) => {
+            log("warn")?;
+            versions::promote(&args, &mut out)
         }
         Command::Verify(args) => {
             log("warn")?;

@@ -19,6 +19,10 @@ const COMMANDS: &[&[&str]] = &[
     &["usage"],
     &["deliveries"],
     &["audit"],
+    &["log"],
+    &["diff"],
+    &["revert"],
+    &["promote"],
     &["verify"],
     &["reindex"],
 ];
