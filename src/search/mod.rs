@@ -13,7 +13,7 @@ mod snippet;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base64::Engine as _;
@@ -186,6 +186,8 @@ type Gets = HashMap<Box<str>, u64>;
 #[derive(Debug, Default)]
 pub struct Search {
     documents: ArcSwapOption<Documents>,
+    /// One makes them; who asks meanwhile waits and takes the same.
+    making: Mutex<()>,
     gets: ArcSwap<Gets>,
     store: OnceLock<Store>,
     /// What the database holds.
@@ -216,6 +218,7 @@ impl Search {
 
     /// The documents of a catalog.
     fn documents(&self, catalog: &Arc<Catalog>) -> Arc<Documents> {
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.documents.load_full();
         if let Some(documents) = before
             .as_ref()

@@ -369,6 +369,35 @@ async fn a_publish_writes_what_changed_and_a_start_writes_nothing() {
 }
 
 #[tokio::test]
+async fn a_change_of_everything_is_written_in_steps() {
+    let folder = TempDir::new().unwrap();
+    let library = TestLibrary::with(&[("cuebook.toml", "format = 1\n")]);
+    let indexed = Indexed::of(&library, &folder.path().join("cuebook.db")).await;
+    let publish = async |names: std::ops::Range<usize>, word: &str| {
+        for n in 0..700 {
+            let path = format!("prompts/p{n}.md");
+            if names.contains(&n) {
+                library.write_bytes(&path, file("T", "t", word).as_bytes());
+            } else if library.clone().join(&path).exists() {
+                library.remove(&path);
+            }
+        }
+        library.commit("publish");
+        library.push();
+        indexed.refresh().await;
+        indexed.catch_up().await;
+        let found = indexed.both(word).await;
+        assert_eq!(found.total, names.len());
+        assert_eq!(indexed.search.verify(&indexed.registry).await.unwrap(), []);
+    };
+    publish(0..450, "apple").await;
+    // most of them changed, some gone, some new
+    publish(250..700, "banana").await;
+    assert_eq!(indexed.both("apple").await.total, 0);
+    publish(0..3, "cherry").await;
+}
+
+#[tokio::test]
 async fn a_server_keeps_its_index_at_what_is_published() {
     let folder = TempDir::new().unwrap();
     let library = TestLibrary::with(FILES);
