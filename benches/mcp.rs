@@ -14,6 +14,8 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::Request;
 use axum::routing::post;
 use criterion::{Criterion, criterion_group, criterion_main};
+use cuebook::api::Api;
+use cuebook::api::preview::Previews;
 use cuebook::http::Allowed;
 use cuebook::mcp::envelope::{Incoming, Message};
 use cuebook::mcp::revision::Revision;
@@ -87,11 +89,11 @@ fn calls(criterion: &mut Criterion) {
         request_id: "bench".into(),
     };
     let ours = router(AppState {
-        registry,
+        registry: registry.clone(),
         mcp: service.clone(),
         git: None,
         upstream: None,
-        previews: Arc::default(),
+        api: Api::new(registry, Previews::default()),
         allowed: Arc::new(Allowed::default()),
         url: "http://localhost".into(),
         shutdown: CancellationToken::new(),

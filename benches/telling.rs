@@ -21,6 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use cuebook::api::Api;
+use cuebook::api::preview::Previews;
 use cuebook::git::init;
 use cuebook::http::{Allowed, Limits, serve};
 use cuebook::mcp;
@@ -109,7 +111,7 @@ async fn server(path: &Path) {
     let router = router(AppState {
         registry: registry.clone(),
         mcp: service,
-        previews: Arc::default(),
+        api: Api::new(registry.clone(), Previews::default()),
         git: None,
         upstream: None,
         allowed: Arc::new(Allowed::default()),

@@ -21,6 +21,8 @@ pub mod registry;
 pub mod router;
 pub mod search;
 pub mod server;
+#[cfg(unix)]
+pub mod socket;
 pub mod starter;
 pub mod store;
 pub mod telemetry;

@@ -7,11 +7,11 @@ use axum::extract::State;
 use axum::http::header::{self, HeaderValue};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{any, get};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::preview::{self, PreviewState, Previews};
+use crate::api::{self, Api};
 use crate::git_http;
 use crate::http::{Allowed, json_error, layers};
 use crate::mcp;
@@ -25,8 +25,8 @@ pub struct AppState {
     pub registry: Arc<Registry>,
     /// The MCP core.
     pub mcp: Arc<mcp::Service>,
-    /// Budgets of previews.
-    pub previews: Arc<Previews>,
+    /// What the JSON API needs.
+    pub api: Api,
     /// What git clients reach; none where a work tree is served.
     pub git: Option<Arc<git_http::Endpoint>>,
     /// The repository that the library follows, when it does.
@@ -51,12 +51,6 @@ pub fn router(state: AppState) -> Router {
         .route("/mcp/", any(mcp::http::whole))
         .route("/mcp/{*folder}", any(mcp::http::folder))
         .with_state(endpoint);
-    let api = Router::new()
-        .route("/api/v1/preview", post(preview::preview))
-        .with_state(PreviewState {
-            registry: state.registry.clone(),
-            previews: state.previews.clone(),
-        });
     let router = Router::new()
         .route("/", get(front))
         .route("/healthz", get(healthz))
@@ -68,7 +62,7 @@ pub fn router(state: AppState) -> Router {
             Some(endpoint) => git_http::routes(endpoint),
             None => git_http::none(),
         })
-        .merge(api)
+        .merge(api::routes(state.api))
         .fallback(not_found);
     layers(router, allowed)
 }

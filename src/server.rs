@@ -7,17 +7,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use axum::Router;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::api::Api;
 use crate::api::preview::Previews;
 use crate::config::Config;
 use crate::gate::Gate;
 use crate::git::{self, Repository, pack};
 use crate::git_http;
 use crate::http::Allowed;
+#[cfg(unix)]
+use crate::http::serve_unix;
 use crate::http::{Limits as HttpLimits, serve};
 use crate::mcp;
 use crate::proposals::Proposals;
@@ -111,6 +115,58 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         )
     })?;
     let address = listener.local_addr()?;
+    let Composed {
+        router,
+        mut running,
+        pushes,
+        data_dir,
+    } = compose(what, config, address).await?;
+    let http = HttpLimits {
+        connections: config.max_connections,
+        ..HttpLimits::default()
+    };
+    #[cfg(unix)]
+    if let Some(data_dir) = &data_dir {
+        let socket = crate::socket::Socket::bind(data_dir, COMMANDS, &std::env::temp_dir())
+            .context("cannot open the socket on which commands ask")?;
+        let (router, http, stop) = (router.clone(), http.clone(), running.shutdown.clone());
+        running.tasks.push(tokio::spawn(async move {
+            serve_unix(socket.listener(), router, &http, stop).await;
+        }));
+    }
+    #[cfg(not(unix))]
+    drop(data_dir);
+    let stop = running.shutdown.clone();
+    running.tasks.push(tokio::spawn(async move {
+        serve(listener, router, &http, stop, &pushes).await;
+    }));
+    Ok(running)
+}
+
+/// The name of the socket on which commands of the same machine reach the API.
+pub const COMMANDS: &str = "commands";
+
+/// A server that nobody reaches but the command that has opened it, for a data directory that no server serves.
+pub async fn open_alone(data_dir: &Path, config: &Config) -> anyhow::Result<(Router, Running)> {
+    let what = Serve::DataDir {
+        path: data_dir.to_path_buf(),
+        starter: None,
+    };
+    let composed = compose(what, config, config.listen).await?;
+    Ok((composed.router, composed.running))
+}
+
+/// A server that does not listen yet.
+struct Composed {
+    router: Router,
+    running: Running,
+    /// Pushes that run; their end is waited for.
+    pushes: TaskTracker,
+    data_dir: Option<PathBuf>,
+}
+
+/// Puts the parts together and starts what runs beside the requests.
+async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::Result<Composed> {
     let allowed = Arc::new(Allowed::new(config.public_url.as_deref())?);
     let settings = registry::Settings {
         limits: config.limits.clone(),
@@ -142,8 +198,10 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     let mcp = mcp::Service::new(registry.clone(), config.mcp(session_key));
     let mcp = Arc::new(mcp.with_search(search.clone()));
     let pushes = TaskTracker::new();
+    let previews = Previews::new(config.preview_cpu_ms_per_minute, config.preview_bytes);
+    let mut api = Api::new(registry.clone(), previews);
     let mut upstream = None;
-    let (git, endpoint) = match data_dir {
+    let (git, endpoint) = match &data_dir {
         Some(data_dir) => {
             let repository = Repository::open(&data_dir.join("library.git"))?;
             upstream = config.upstream().map(|settings| {
@@ -153,8 +211,8 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
                     registry.clone(),
                 ))
             });
-            let (git, endpoint) = take_pushes(
-                &data_dir,
+            let (git, endpoint, gate) = take_pushes(
+                data_dir,
                 repository,
                 &registry,
                 &mcp,
@@ -165,6 +223,7 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
                 shutdown.clone(),
             )
             .await?;
+            api.gate = Some(gate);
             (Some(git), Some(endpoint))
         }
         None => (None, None),
@@ -172,19 +231,12 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     let state = AppState {
         registry: registry.clone(),
         mcp,
-        previews: Arc::new(Previews::new(
-            config.preview_cpu_ms_per_minute,
-            config.preview_bytes,
-        )),
+        api,
         git: endpoint,
         upstream: upstream.clone(),
         allowed,
         url: url.as_str().into(),
         shutdown: shutdown.clone(),
-    };
-    let http = HttpLimits {
-        connections: config.max_connections,
-        ..HttpLimits::default()
     };
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
     let mut tasks = vec![watching];
@@ -197,11 +249,7 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     if let Some(upstream) = upstream {
         tasks.push(tokio::spawn(upstream.follow(shutdown.clone())));
     }
-    let stop = shutdown.clone();
-    let serving =
-        tokio::spawn(async move { serve(listener, router(state), &http, stop, &pushes).await });
-    tasks.push(serving);
-    Ok(Running {
+    let running = Running {
         address,
         url,
         library,
@@ -211,6 +259,12 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         tasks,
         git,
         _lock: lock,
+    };
+    Ok(Composed {
+        router: router(state),
+        running,
+        pushes,
+        data_dir,
     })
 }
 
@@ -340,7 +394,7 @@ async fn take_pushes(
     url: &str,
     pushes: &TaskTracker,
     stopping: CancellationToken,
-) -> anyhow::Result<(Git, Arc<git_http::Endpoint>)> {
+) -> anyhow::Result<(Git, Arc<git_http::Endpoint>, Arc<Gate>)> {
     let hooks = crate::gate::install::install(data_dir, &config.program)
         .context("cannot write the hooks that check a push")?;
     if let Some(hook) = crate::gate::install::passed_over(&hooks) {
@@ -379,7 +433,7 @@ async fn take_pushes(
         Some(Box::new(move || told.open_streams())),
     ));
     let cancel = CancellationToken::new();
-    let answering = answer_hooks(data_dir, gate, cancel.clone())?;
+    let answering = answer_hooks(data_dir, gate.clone(), cancel.clone())?;
     let keeping_up = kept_up
         .map(|proposals| tokio::spawn(proposals.keep_up(registry.subscribe(), cancel.clone())));
     let tidying = tokio::spawn(tidy(repository.clone(), settings, cancel.clone()));
@@ -397,7 +451,7 @@ async fn take_pushes(
         keeping_up,
         store,
     };
-    Ok((git, Arc::new(endpoint)))
+    Ok((git, Arc::new(endpoint), gate))
 }
 
 #[cfg(unix)]
@@ -406,9 +460,10 @@ fn answer_hooks(
     gate: Arc<Gate>,
     cancel: CancellationToken,
 ) -> anyhow::Result<JoinHandle<()>> {
-    let socket = crate::gate::socket::Socket::bind(data_dir, &std::env::temp_dir())
+    use crate::gate::socket::{NAME, serve};
+    let socket = crate::socket::Socket::bind(data_dir, NAME, &std::env::temp_dir())
         .context("cannot open the socket on which git's hooks ask")?;
-    Ok(tokio::spawn(socket.serve(gate, cancel)))
+    Ok(tokio::spawn(serve(socket, gate, cancel)))
 }
 
 /// Where there are no Unix sockets, a hook judges by itself.

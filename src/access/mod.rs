@@ -16,4 +16,24 @@ impl Actor {
             name: "local".into(),
         }
     }
+
+    /// The address that goes with the name in a commit made here.
+    pub fn email(&self) -> String {
+        format!("{}@localhost", self.name)
+    }
+}
+
+impl std::fmt::Display for Actor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// Who does something, and from where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct By {
+    /// Who.
+    pub actor: Actor,
+    /// The address of their client, where it came over a network.
+    pub peer: Option<String>,
 }

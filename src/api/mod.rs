@@ -1,14 +1,138 @@
-//! The HTTP API besides MCP. Errors are problem details (RFC 9457). Knows nothing of MCP.
+//! The HTTP API besides MCP, a file for each kind of thing. Errors are problem details (RFC 9457). Knows nothing of MCP.
 
+mod changes;
 pub mod preview;
+mod verify;
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::ConnectInfo;
 use axum::http::header::{self, HeaderValue};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::access::{Actor, By};
+use crate::gate::Gate;
+use crate::registry::Registry;
+
+use preview::Previews;
+
+/// What the handlers share.
+#[derive(Debug, Clone)]
+pub struct Api {
+    /// What is served.
+    pub registry: Arc<Registry>,
+    /// Budgets of previews.
+    pub previews: Arc<Previews>,
+    /// Takes changes; none where a work tree is served.
+    pub gate: Option<Arc<Gate>>,
+}
+
+impl Api {
+    /// An API that only reads.
+    pub fn new(registry: Arc<Registry>, previews: Previews) -> Self {
+        Self {
+            registry,
+            previews: Arc::new(previews),
+            gate: None,
+        }
+    }
+}
+
+/// Every URL of the API.
+pub fn routes(api: Api) -> Router {
+    Router::new()
+        .merge(preview::routes())
+        .merge(changes::routes())
+        .merge(verify::routes())
+        .with_state(api)
+}
+
+/// Who makes a request, and from where.
+fn by(extensions: &Extensions) -> By {
+    By {
+        actor: Actor::local(),
+        peer: extensions
+            .get::<ConnectInfo<SocketAddr>>()
+            .map(|info| info.0.ip().to_string()),
+    }
+}
+
+/// A JSON answer.
+fn json(value: &impl Serialize) -> Response {
+    let body = serde_json::to_vec(value).unwrap_or_default();
+    (
+        [(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        )],
+        body,
+    )
+        .into_response()
+}
+
+/// Time for a request to come whole.
+const BODY: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// The bytes of a JSON request, at most `limit` of them; `setting` is what a person would change to send more.
+async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+    setting: &str,
+) -> Result<Bytes, Refusal> {
+    if !is_json(headers) {
+        return Err(Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "send application/json",
+        ));
+    }
+    let body = tokio::time::timeout(BODY, Limited::new(body, limit).collect())
+        .await
+        .map_err(|_| {
+            Refusal::new(
+                StatusCode::REQUEST_TIMEOUT,
+                format!("the request did not come within {} seconds", BODY.as_secs()),
+            )
+        })?;
+    match body {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the request is longer than {limit} bytes ({setting})"),
+        )),
+        Err(error) => Err(Refusal::new(StatusCode::BAD_REQUEST, error.to_string())),
+    }
+}
+
+/// A request as JSON says it.
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(body).map_err(|error| {
+        Refusal::new(
+            StatusCode::BAD_REQUEST,
+            format!("the request cannot be read: {error}"),
+        )
+    })
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| {
+            let kind = value.split(';').next().unwrap_or_default().trim();
+            kind.eq_ignore_ascii_case("application/json")
+        })
+}
 
 /// A refusal as problem details.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
     /// HTTP status.
     pub status: StatusCode,
@@ -16,6 +140,8 @@ pub struct Refusal {
     pub detail: String,
     /// Seconds after which another attempt makes sense.
     pub retry_after: Option<u64>,
+    /// More members (RFC 9457, section 3.2), for programs.
+    pub more: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Refusal {
@@ -24,7 +150,13 @@ impl Refusal {
             status,
             detail: detail.into(),
             retry_after: None,
+            more: serde_json::Map::new(),
         }
+    }
+
+    fn with(mut self, name: &str, value: serde_json::Value) -> Self {
+        self.more.insert(name.to_owned(), value);
+        self
     }
 }
 
@@ -36,12 +168,15 @@ impl IntoResponse for Refusal {
             title: &'static str,
             status: u16,
             detail: &'a str,
+            #[serde(flatten)]
+            more: &'a serde_json::Map<String, serde_json::Value>,
         }
         let body = serde_json::to_vec(&Details {
             r#type: "about:blank",
             title: self.status.canonical_reason().unwrap_or("Error"),
             status: self.status.as_u16(),
             detail: &self.detail,
+            more: &self.more,
         })
         .unwrap_or_default();
         let mut headers = HeaderMap::new();

@@ -8,21 +8,21 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes};
+use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use axum::routing::post;
 use serde::{Deserialize, Serialize};
 
-use super::Refusal;
+use super::{Api, Refusal, json, parse, read};
 use crate::catalog::Catalog;
 use crate::catalog::prompts::Draft;
 use crate::prompt::render::Stopped;
 use crate::prompt::{
     BoundArguments, Content, Lane, Message, Problem, Prompt, RenderError, Severity,
 };
-use crate::registry::{AtError, Registry};
+use crate::registry::AtError;
 use crate::workers::{Budgets, Done, Running, Spent};
 
 /// What previews share.
@@ -30,15 +30,6 @@ use crate::workers::{Budgets, Done, Running, Spent};
 pub struct Previews {
     budgets: Arc<Budgets<IpAddr>>,
     body_bytes: usize,
-}
-
-/// What the handler needs.
-#[derive(Debug, Clone)]
-pub struct PreviewState {
-    /// The library.
-    pub registry: Arc<Registry>,
-    /// Budgets and limits.
-    pub previews: Arc<Previews>,
 }
 
 impl Default for Previews {
@@ -85,7 +76,7 @@ struct Answer<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct ShownProblem<'a> {
+pub(super) struct ShownProblem<'a> {
     severity: &'static str,
     code: &'a str,
     path: &'a str,
@@ -113,44 +104,33 @@ struct ShownReason<'a> {
     column: u32,
 }
 
-/// Time for a request to come whole.
-const BODY: Duration = Duration::from_secs(10);
+pub(super) fn routes() -> Router<Api> {
+    Router::new().route("/api/v1/preview", post(preview))
+}
 
 /// Answers a request for a preview.
-pub async fn preview(State(state): State<PreviewState>, request: Request) -> Response {
+async fn preview(State(state): State<Api>, request: Request) -> Response {
     match answer(&state, request).await {
         Ok(response) => response,
         Err(refusal) => refusal.into_response(),
     }
 }
 
-async fn answer(state: &PreviewState, request: Request) -> Result<Response, Refusal> {
+async fn answer(state: &Api, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
-    if !is_json(&parts.headers) {
-        return Err(Refusal::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "send application/json",
-        ));
-    }
     let address = parts
         .extensions
         .get::<ConnectInfo<SocketAddr>>()
         .map_or(IpAddr::V4([127, 0, 0, 1].into()), |info| info.0.ip());
     // before it counts as running: who sends slowly would keep everybody else of an address out
-    let body = tokio::time::timeout(BODY, read(body, state.previews.body_bytes))
-        .await
-        .map_err(|_| {
-            Refusal::new(
-                StatusCode::REQUEST_TIMEOUT,
-                format!("the request did not come within {} seconds", BODY.as_secs()),
-            )
-        })??;
-    let ask: Ask = serde_json::from_slice(&body).map_err(|error| {
-        Refusal::new(
-            StatusCode::BAD_REQUEST,
-            format!("the request cannot be read: {error}"),
-        )
-    })?;
+    let body = read(
+        &parts.headers,
+        body,
+        state.previews.body_bytes,
+        "rendering.preview_bytes",
+    )
+    .await?;
+    let ask: Ask = parse(&body)?;
     drop(body);
     let running = state
         .previews
@@ -170,11 +150,7 @@ async fn answer(state: &PreviewState, request: Request) -> Result<Response, Refu
 }
 
 /// Checks and renders what is asked, and charges for it.
-async fn made(
-    state: &PreviewState,
-    ask: &Ask,
-    mut running: Running<IpAddr>,
-) -> Result<Response, Refusal> {
+async fn made(state: &Api, ask: &Ask, mut running: Running<IpAddr>) -> Result<Response, Refusal> {
     let catalog = match &ask.revision {
         None => state.registry.snapshot().catalog.clone(),
         Some(commit) => state
@@ -202,25 +178,7 @@ async fn made(
         messages,
         lane: prompt.as_ref().map(|prompt| lane(&prompt.lane)),
     };
-    let body = serde_json::to_vec(&answer).unwrap_or_default();
-    Ok((
-        [(
-            header::CONTENT_TYPE,
-            header::HeaderValue::from_static("application/json"),
-        )],
-        body,
-    )
-        .into_response())
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| {
-            let kind = value.split(';').next().unwrap_or_default().trim();
-            kind.eq_ignore_ascii_case("application/json")
-        })
+    Ok(json(&answer))
 }
 
 /// Who counts as one: an IPv4 address, or the network that an IPv6 address is one of 2⁶⁴ of.
@@ -228,17 +186,6 @@ fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
-    }
-}
-
-async fn read(body: Body, limit: usize) -> Result<Bytes, Refusal> {
-    match Limited::new(body, limit).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Refusal::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the request is longer than {limit} bytes (preview_bytes)"),
-        )),
-        Err(error) => Err(Refusal::new(StatusCode::BAD_REQUEST, error.to_string())),
     }
 }
 
@@ -288,7 +235,7 @@ async fn check(catalog: &Arc<Catalog>, ask: &Ask) -> Result<(Draft, Duration), R
 
 /// Renders in a worker. What is wrong with the text or its arguments is a problem; what is wrong here is a refusal.
 async fn rendered(
-    state: &PreviewState,
+    state: &Api,
     catalog: &Catalog,
     prompt: &Prompt,
     ask: &Ask,
@@ -359,7 +306,7 @@ fn at_refusal(error: &AtError) -> Refusal {
     }
 }
 
-fn shown(problem: &Problem) -> ShownProblem<'_> {
+pub(super) fn shown(problem: &Problem) -> ShownProblem<'_> {
     ShownProblem {
         severity: problem.severity.as_str(),
         code: problem.code,

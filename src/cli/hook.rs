@@ -198,9 +198,7 @@ type Stream = std::os::unix::net::UnixStream;
 
 #[cfg(unix)]
 fn connect(data_dir: &Path) -> io::Result<Stream> {
-    use std::os::unix::ffi::OsStringExt as _;
-    let path = std::fs::read(data_dir.join(gate::socket::ADDRESS_FILE))?;
-    Stream::connect(PathBuf::from(std::ffi::OsString::from_vec(path)))
+    Stream::connect(crate::socket::find(data_dir, gate::socket::NAME)?)
 }
 
 #[cfg(unix)]

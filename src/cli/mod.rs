@@ -10,7 +10,9 @@ mod init;
 mod render;
 pub mod report;
 mod serve;
+mod service;
 mod stdio;
+mod verify;
 mod worker;
 
 use std::ffi::OsString;
@@ -73,6 +75,10 @@ enum Command {
     /// Show the server's settings and where each comes from
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Prove that everything derived from git equals what git says
+    Verify(verify::Args),
+    /// Derive everything from git again
+    Reindex(verify::Args),
     /// Render templates for another process of this program, shut off from everything
     #[command(hide = true)]
     RenderWorker(worker::Args),
@@ -183,6 +189,14 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let config = args.load(&args.data_dir(), None, cli.log.as_deref(), false)?;
             out.write_all(config.show().as_bytes())?;
             Ok(ExitCode::SUCCESS)
+        }
+        Command::Verify(args) => {
+            log("warn")?;
+            verify::run(verify::What::Verify, &args, &mut out)
+        }
+        Command::Reindex(args) => {
+            log("warn")?;
+            verify::run(verify::What::Reindex, &args, &mut out)
         }
         Command::RenderWorker(args) => worker::run(&args),
     }

@@ -49,6 +49,7 @@ pub fn run(
         options,
         quarantine: environment.quarantine.clone(),
         peer: environment.peer.clone(),
+        actor: None,
     };
     let mut say = |lines: &[String]| -> io::Result<()> {
         for line in lines {

@@ -6,6 +6,7 @@ pub mod hook;
 pub mod install;
 mod leaks;
 mod lines;
+pub mod publish;
 pub mod rules;
 #[cfg(unix)]
 pub mod socket;
@@ -67,6 +68,8 @@ pub struct Gate {
     clients: Option<Clients>,
     checks: Semaphore,
     checked: Mutex<LruCache<String, Arc<Checked>>>,
+    /// Changes that are made here are made one after the other.
+    publishing: tokio::sync::Mutex<()>,
 }
 
 impl std::fmt::Debug for Gate {
@@ -105,6 +108,7 @@ impl Gate {
             checked: Mutex::new(LruCache::new(
                 NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN),
             )),
+            publishing: tokio::sync::Mutex::default(),
         }
     }
 
@@ -404,7 +408,7 @@ impl Gate {
         };
         for update in &question.updates {
             if update.name == MAIN && update.new != NOTHING {
-                answer.lines.extend(self.publish(update.new.clone()).await);
+                answer.lines.extend(self.serve(update.new.clone()).await);
             } else if update.name.starts_with("refs/heads/") && update.new != NOTHING {
                 let next = match self.repository.read_ref(MAIN) {
                     Ok(None) => {
@@ -421,7 +425,7 @@ impl Gate {
         answer
     }
 
-    async fn publish(self: &Arc<Self>, commit: String) -> Vec<String> {
+    async fn serve(self: &Arc<Self>, commit: String) -> Vec<String> {
         let gate = self.clone();
         let refreshed = tokio::task::spawn_blocking(move || gate.registry.refresh()).await;
         match refreshed {

@@ -57,6 +57,9 @@ pub struct Question {
     /// Address of the client, where the push came over HTTP.
     #[serde(default)]
     pub peer: Option<String>,
+    /// Who makes the change, where that is known.
+    #[serde(default)]
+    pub actor: Option<String>,
 }
 
 /// What became of one ref that was pushed to `refs/for/…`.

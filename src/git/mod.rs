@@ -3,6 +3,7 @@
 //! Knows nothing of prompts. A `Repository` is a path; libgit2 opens it again for each use (0.05 ms), because its
 //! handle is Send and not Sync.
 
+pub mod commit;
 mod compare;
 pub mod history;
 pub mod log;
@@ -50,6 +51,9 @@ pub enum GitError {
     /// A ref moved meanwhile.
     #[error("{0} was moved by somebody else meanwhile")]
     Moved(String),
+    /// A file cannot be where a folder is, or below another file.
+    #[error("`{0}` is in the way: a file and a folder cannot have one name")]
+    InTheWay(String),
     /// A git process failed.
     #[error("git {command}: {message}")]
     Process {
@@ -221,6 +225,32 @@ impl Repository {
         let mut out = Vec::new();
         walk(&repository, &tree, &mut Vec::new(), 0, &mut out)?;
         Ok(out)
+    }
+
+    /// The object id of a file of a commit; none where there is no file of that path.
+    pub fn file_id(&self, commit: &str, path: &str) -> Result<Option<[u8; 20]>, GitError> {
+        let repository = self.library()?;
+        let tree = repository
+            .find_commit(git2::Oid::from_str(commit)?)?
+            .tree()?;
+        match tree.get_path(Path::new(path)) {
+            Ok(entry) if entry.kind() == Some(git2::ObjectType::Blob) => {
+                let mut id = [0; 20];
+                id.copy_from_slice(entry.id().as_bytes());
+                Ok(Some(id))
+            }
+            Ok(_) => Ok(None),
+            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The bytes of a file of a commit; none where there is no file of that path.
+    pub fn file(&self, commit: &str, path: &str) -> Result<Option<Vec<u8>>, GitError> {
+        match self.file_id(commit, path)? {
+            Some(id) => self.blobs()?.read(id).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// A reader of blobs that opens the repository once.

@@ -16,6 +16,8 @@ use axum::response::{IntoResponse, Response};
 use axum::{Router, middleware};
 
 pub use self::guard::{Allowed, PublicUrlError, Refusal};
+#[cfg(unix)]
+pub use self::serve::serve_unix;
 pub use self::serve::{Limits, serve};
 
 /// The header that names a request in the log.

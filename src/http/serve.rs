@@ -10,6 +10,7 @@ use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -91,7 +92,7 @@ pub async fn serve(
         let shutdown = shutdown.clone();
         let limits = limits.clone();
         connections.spawn(async move {
-            connection(socket, peer, router, &limits, shutdown).await;
+            connection(socket, Some(peer), router, &limits, shutdown).await;
             drop(place);
         });
     }
@@ -119,15 +120,49 @@ pub async fn serve(
     writes.wait().await;
 }
 
+/// Serves a router to the programs of this machine that may connect to a Unix socket, until told to stop.
+#[cfg(unix)]
+pub async fn serve_unix(
+    listener: &tokio::net::UnixListener,
+    router: Router,
+    limits: &Limits,
+    shutdown: CancellationToken,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = shutdown.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        while connections.try_join_next().is_some() {}
+        match accepted {
+            Ok((socket, _)) => {
+                let (router, limits, shutdown) = (router.clone(), limits.clone(), shutdown.clone());
+                connections.spawn(async move {
+                    connection(socket, None, router, &limits, shutdown).await;
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "could not accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    let ended = async { while connections.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(limits.grace, ended).await;
+}
+
 async fn connection(
-    socket: tokio::net::TcpStream,
-    peer: SocketAddr,
+    socket: impl AsyncRead + AsyncWrite + Send + 'static,
+    peer: Option<SocketAddr>,
     router: Router,
     limits: &Limits,
     shutdown: CancellationToken,
 ) {
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(peer));
+        if let Some(peer) = peer {
+            request.extensions_mut().insert(ConnectInfo(peer));
+        }
         router.clone().oneshot(request.map(Body::new))
     });
     let mut builder = http1::Builder::new();
@@ -150,6 +185,6 @@ async fn connection(
         }
     };
     if let Err(error) = outcome {
-        tracing::debug!(%error, %peer, "a connection ended with an error");
+        tracing::debug!(%error, ?peer, "a connection ended with an error");
     }
 }

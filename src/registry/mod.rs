@@ -9,6 +9,7 @@ mod check;
 pub mod numbering;
 mod revisions;
 pub mod source;
+mod verify;
 mod watch;
 
 use std::num::NonZeroUsize;

@@ -16,6 +16,8 @@ const COMMANDS: &[&[&str]] = &[
     &["connect"],
     &["config"],
     &["config", "show"],
+    &["verify"],
+    &["reindex"],
 ];
 
 /// Entries of the sections of a help text: what stands in the first column, and what is said of it.

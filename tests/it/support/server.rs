@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cuebook::api::Api;
 use cuebook::api::preview::Previews;
 use cuebook::http::{Allowed, Limits, serve};
 use cuebook::mcp;
@@ -103,7 +104,7 @@ impl TestServer {
             mcp: service.clone(),
             git: None,
             upstream: None,
-            previews: Arc::new(previews),
+            api: Api::new(registry.clone(), previews),
             allowed: Arc::new(Allowed::new(public_url).unwrap()),
             url: format!("http://{address}").into(),
             shutdown: cancel.clone(),

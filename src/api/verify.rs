@@ -1,0 +1,109 @@
+//! `POST /api/v1/verify` and `/api/v1/reindex`: whether what is derived from git equals what git says, and making it so.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use serde::Serialize;
+
+use super::{Api, Refusal, json};
+use crate::store::IndexDifference;
+
+/// Differences that are shown of one table.
+const SHOWN: usize = 100;
+
+/// What was looked at.
+#[derive(Debug, Serialize)]
+struct Verified {
+    /// Whether all of it is what git says.
+    ok: bool,
+    tables: Vec<Table>,
+}
+
+/// One thing that is derived.
+#[derive(Debug, Serialize)]
+struct Table {
+    name: &'static str,
+    /// How many rows were compared.
+    rows: usize,
+    /// How many are not what git says.
+    different: usize,
+    /// The first of them.
+    differences: Vec<Differing>,
+}
+
+/// A row that is not what git says.
+#[derive(Debug, Serialize)]
+struct Differing {
+    row: String,
+    expected: Option<String>,
+    found: Option<String>,
+}
+
+pub(super) fn routes() -> Router<Api> {
+    Router::new()
+        .route("/api/v1/verify", post(verify))
+        .route("/api/v1/reindex", post(reindex))
+}
+
+async fn verify(State(api): State<Api>) -> Response {
+    match tables(&api).await {
+        Ok(tables) => json(&Verified {
+            ok: tables.iter().all(|table| table.different == 0),
+            tables,
+        }),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// Makes everything derived again, then looks at it.
+async fn reindex(State(api): State<Api>) -> Response {
+    let registry = api.registry.clone();
+    let rebuilt = tokio::task::spawn_blocking(move || registry.rebuild()).await;
+    if let Err(refusal) = done("the catalog", rebuilt) {
+        return refusal.into_response();
+    }
+    verify(State(api)).await
+}
+
+async fn tables(api: &Api) -> Result<Vec<Table>, Refusal> {
+    let registry = api.registry.clone();
+    let catalog = tokio::task::spawn_blocking(move || registry.verify()).await;
+    let (rows, differences) = done("the catalog", catalog)?;
+    Ok(vec![table("catalog", rows, differences)])
+}
+
+fn table(name: &'static str, rows: usize, differences: Vec<IndexDifference>) -> Table {
+    Table {
+        name,
+        rows,
+        different: differences.len(),
+        differences: differences
+            .into_iter()
+            .take(SHOWN)
+            .map(|difference| Differing {
+                row: difference.row,
+                expected: difference.expected,
+                found: difference.found,
+            })
+            .collect(),
+    }
+}
+
+/// What some work gave; what went wrong is logged.
+fn done<T, E: std::fmt::Display>(
+    what: &str,
+    result: Result<Result<T, E>, tokio::task::JoinError>,
+) -> Result<T, Refusal> {
+    let error = match result {
+        Ok(Ok(value)) => return Ok(value),
+        Ok(Err(error)) => error.to_string(),
+        Err(error) => error.to_string(),
+    };
+    tracing::error!(%error, "{what} could not be looked at");
+    Err(Refusal::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        format!("{what} could not be looked at: {error}"),
+    ))
+}

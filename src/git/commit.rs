@@ -1,0 +1,169 @@
+//! Commits that are made here: from edits to the files of another commit, without a work tree and without an index.
+//!
+//! A commit is made in memory and kept apart ([`Apart`]) until it is accepted, as git keeps the objects of a push.
+
+use std::path::{Path, PathBuf};
+
+use git2::build::TreeUpdateBuilder;
+
+use super::process::{git_with, run};
+use super::{GitError, Repository, SERVER_EMAIL};
+
+/// An edit of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// Path from the root, `/` separated.
+    pub path: String,
+    /// What it holds afterwards; none to delete it.
+    pub content: Option<Vec<u8>>,
+}
+
+/// What a new commit says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// The author's name.
+    pub author: String,
+    /// The author's address.
+    pub email: String,
+    /// Subject, a blank line, body, trailers.
+    pub text: String,
+    /// When, in seconds since 1970, UTC.
+    pub seconds: i64,
+}
+
+/// A commit whose objects the repository does not have yet; what is not kept is gone when this is dropped.
+#[derive(Debug)]
+pub struct Apart {
+    /// The commit's id.
+    pub commit: String,
+    /// Every object that is new, as a pack.
+    pack: Vec<u8>,
+    repository: Repository,
+    folder: PathBuf,
+}
+
+impl Repository {
+    /// Makes a commit on `parent` (none: the first one), apart from the repository's objects. None where the edits change
+    /// nothing. A path that cannot be in a tree (`..`, an empty part, `.git`) is an error.
+    pub fn commit_apart(
+        &self,
+        parent: Option<&str>,
+        edits: &[Edit],
+        message: &Message,
+    ) -> Result<Option<Apart>, GitError> {
+        let repository = self.library()?;
+        let odb = repository.odb()?;
+        // written to first, so that nothing reaches the disk
+        let memory = odb.add_new_mempack_backend(1000)?;
+        let parent = parent
+            .map(|id| repository.find_commit(git2::Oid::from_str(id)?))
+            .transpose()?;
+        let base = match &parent {
+            Some(parent) => parent.tree()?,
+            None => repository.find_tree(repository.treebuilder(None)?.write()?)?,
+        };
+        let mut builder = TreeUpdateBuilder::new();
+        for edit in edits {
+            match &edit.content {
+                Some(content) => {
+                    if let Some(other) = in_the_way(&base, &edit.path) {
+                        return Err(GitError::InTheWay(other));
+                    }
+                    let mode = match base.get_path(Path::new(&edit.path)) {
+                        Ok(entry) if entry.filemode() == 0o100_755 => {
+                            git2::FileMode::BlobExecutable
+                        }
+                        _ => git2::FileMode::Blob,
+                    };
+                    builder.upsert(&*edit.path, repository.blob(content)?, mode);
+                }
+                None => {
+                    if base.get_path(Path::new(&edit.path)).is_ok() {
+                        builder.remove(&*edit.path);
+                    }
+                }
+            }
+        }
+        let tree = builder.create_updated(&repository, &base)?;
+        if tree == base.id() {
+            return Ok(None);
+        }
+        let time = git2::Time::new(message.seconds, 0);
+        let author = git2::Signature::new(&message.author, &message.email, &time)?;
+        let committer = git2::Signature::new("Cuebook", SERVER_EMAIL, &time)?;
+        let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
+        let commit = repository.commit(
+            None,
+            &author,
+            &committer,
+            &message.text,
+            &repository.find_tree(tree)?,
+            &parents,
+        )?;
+        let mut pack = git2::Buf::new();
+        memory.dump(&repository, &mut pack)?;
+        let folder = self.path().join("objects").join(format!(
+            "tmp_objdir-incoming-cuebook-{:016x}",
+            getrandom::u64().map_err(std::io::Error::other)?
+        ));
+        let apart = Apart {
+            commit: commit.to_string(),
+            pack: pack.to_vec(),
+            repository: self.clone(),
+            folder,
+        };
+        std::fs::create_dir(&apart.folder)?;
+        apart.unpack(Some(&apart.folder))?;
+        Ok(Some(apart))
+    }
+}
+
+/// What is where a file is to be: a folder, or a file in the place of a folder of its path.
+fn in_the_way(tree: &git2::Tree<'_>, path: &str) -> Option<String> {
+    let is = |path: &str, folder: bool| {
+        tree.get_path(Path::new(path))
+            .is_ok_and(|entry| (entry.kind() == Some(git2::ObjectType::Tree)) == folder)
+    };
+    if is(path, true) {
+        return Some(path.to_owned());
+    }
+    path.match_indices('/')
+        .map(|(end, _)| &path[..end])
+        .find(|folder| is(folder, false))
+        .map(str::to_owned)
+}
+
+impl Apart {
+    /// The folder of its objects, as the quarantine of a push.
+    pub fn objects(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Writes its objects into the repository, on disk when this returns.
+    pub fn keep(&self) -> Result<(), GitError> {
+        self.unpack(None)
+    }
+
+    fn unpack(&self, apart: Option<&Path>) -> Result<(), GitError> {
+        // what may still be refused need not outlive a power cut
+        let fsync = [("core.fsync", "none")];
+        let mut command = git_with(
+            self.repository.path(),
+            if apart.is_some() { &fsync } else { &[] },
+        );
+        if let Some(folder) = apart {
+            command.env("GIT_OBJECT_DIRECTORY", folder).env(
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                self.repository.path().join("objects"),
+            );
+        }
+        command.args(["unpack-objects", "-q", "--strict"]);
+        run(command, "unpack-objects", &self.pack).map(drop)
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
