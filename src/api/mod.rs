@@ -2,6 +2,7 @@
 
 mod changes;
 pub mod preview;
+mod search;
 mod verify;
 
 use std::net::SocketAddr;
@@ -20,6 +21,7 @@ use serde::de::DeserializeOwned;
 use crate::access::{Actor, By};
 use crate::gate::Gate;
 use crate::registry::Registry;
+use crate::search::Search;
 
 use preview::Previews;
 
@@ -30,16 +32,19 @@ pub struct Api {
     pub registry: Arc<Registry>,
     /// Budgets of previews.
     pub previews: Arc<Previews>,
+    /// Searches it.
+    pub search: Arc<Search>,
     /// Takes changes; none where a work tree is served.
     pub gate: Option<Arc<Gate>>,
 }
 
 impl Api {
-    /// An API that only reads.
+    /// An API that only reads, and searches without an index.
     pub fn new(registry: Arc<Registry>, previews: Previews) -> Self {
         Self {
             registry,
             previews: Arc::new(previews),
+            search: Arc::new(Search::new()),
             gate: None,
         }
     }
@@ -50,6 +55,7 @@ pub fn routes(api: Api) -> Router {
     Router::new()
         .merge(preview::routes())
         .merge(changes::routes())
+        .merge(search::routes())
         .merge(verify::routes())
         .with_state(api)
 }

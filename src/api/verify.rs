@@ -64,6 +64,9 @@ async fn reindex(State(api): State<Api>) -> Response {
     if let Err(refusal) = done("the catalog", rebuilt) {
         return refusal.into_response();
     }
+    if let Err(error) = api.search.reindex(&api.registry).await {
+        return failed("the search index", &error).into_response();
+    }
     verify(State(api)).await
 }
 
@@ -71,7 +74,15 @@ async fn tables(api: &Api) -> Result<Vec<Table>, Refusal> {
     let registry = api.registry.clone();
     let catalog = tokio::task::spawn_blocking(move || registry.verify()).await;
     let (rows, differences) = done("the catalog", catalog)?;
-    Ok(vec![table("catalog", rows, differences)])
+    let mut tables = vec![table("catalog", rows, differences)];
+    if api.search.has_index() {
+        let verified = api.search.verify(&api.registry).await;
+        let differences = verified.map_err(|error| failed("the search index", &error))?;
+        let catalog = &api.registry.snapshot().catalog;
+        let rows = catalog.list(None).len() + catalog.resources().len();
+        tables.push(table("search", rows, differences));
+    }
+    Ok(tables)
 }
 
 fn table(name: &'static str, rows: usize, differences: Vec<IndexDifference>) -> Table {
@@ -101,9 +112,14 @@ fn done<T, E: std::fmt::Display>(
         Ok(Err(error)) => error.to_string(),
         Err(error) => error.to_string(),
     };
+    Err(failed(what, &error))
+}
+
+/// Logs what went wrong, and says it.
+fn failed(what: &str, error: &impl std::fmt::Display) -> Refusal {
     tracing::error!(%error, "{what} could not be looked at");
-    Err(Refusal::new(
+    Refusal::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         format!("{what} could not be looked at: {error}"),
-    ))
+    )
 }

@@ -9,6 +9,7 @@ mod hook;
 mod init;
 mod render;
 pub mod report;
+mod search;
 mod serve;
 mod service;
 mod stdio;
@@ -75,6 +76,8 @@ enum Command {
     /// Show the server's settings and where each comes from
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Find prompts and runbooks by words
+    Search(search::Args),
     /// Prove that everything derived from git equals what git says
     Verify(verify::Args),
     /// Derive everything from git again
@@ -189,6 +192,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let config = args.load(&args.data_dir(), None, cli.log.as_deref(), false)?;
             out.write_all(config.show().as_bytes())?;
             Ok(ExitCode::SUCCESS)
+        }
+        Command::Search(args) => {
+            log("warn")?;
+            search::run(&args, &mut out)
         }
         Command::Verify(args) => {
             log("warn")?;

@@ -68,7 +68,6 @@ impl Service {
     }
 
     /// Asks for something.
-    #[allow(dead_code, reason = "the commands that read come with what they read")]
     pub(super) fn get<T: DeserializeOwned>(
         &self,
         path: &str,

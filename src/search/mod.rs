@@ -7,6 +7,7 @@
 mod document;
 mod form;
 mod index;
+mod page;
 mod query;
 mod rank;
 mod snippet;
@@ -18,13 +19,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
 use crate::store::Store;
 
 pub use document::{Document, Documents, Field, Item, MAX_TEXT};
 use index::{Rows, Written};
+pub use page::{Page, PageHit};
 pub use query::{Filter, Query, Word};
 use rank::{Key, Matcher, Scored};
 pub use snippet::{Match, Span};
@@ -142,7 +144,7 @@ impl Cursor {
 }
 
 /// How an answer was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Index {
     /// The index was at the revision that was searched.
@@ -204,6 +206,11 @@ impl Search {
     /// Puts its index into a database, once; [`Self::keep`] or [`Self::catch_up`] then writes it.
     pub fn index_in(&self, store: Store) {
         let _ = self.store.set(store);
+    }
+
+    /// Whether it has one.
+    pub fn has_index(&self) -> bool {
+        self.store.get().is_some()
     }
 
     /// How often each prompt was got lately (in the last 30 days); what is used comes before what fits as well and is not.

@@ -3,8 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
-use cuebook::config::Config;
-use cuebook::server::{Serve, start};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -12,6 +10,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use tempfile::TempDir;
 
 use super::oracle::{found, keys};
+use super::ways::serve;
 use super::*;
 use crate::support::http::send;
 use crate::support::soon;
@@ -401,27 +400,7 @@ async fn a_change_of_everything_is_written_in_steps() {
 async fn a_server_keeps_its_index_at_what_is_published() {
     let folder = TempDir::new().unwrap();
     let library = TestLibrary::with(FILES);
-    std::fs::create_dir(folder.path().join("data")).unwrap();
-    let from = library.bare();
-    let to = folder.path().join("data/library.git");
-    crate::support::library::git(
-        folder.path(),
-        &[
-            "clone",
-            "--quiet",
-            "--bare",
-            from.to_str().unwrap(),
-            to.to_str().unwrap(),
-        ],
-    );
-    let mut config = Config::default();
-    config.listen = "127.0.0.1:0".parse().unwrap();
-    config.program = env!("CARGO_BIN_EXE_cuebook").into();
-    let serve = Serve::DataDir {
-        path: folder.path().join("data"),
-        starter: None,
-    };
-    let running = start(serve, &config).await.unwrap();
+    let running = serve(&folder, &library).await;
     let search = async |query: &str| {
         let client = Client {
             address: running.address,
