@@ -86,6 +86,7 @@ fn calls(criterion: &mut Criterion) {
         client: mcp::clients::Client::new("bench", "1"),
         folder: None,
         session: None,
+        charged: cuebook::workers::Caller::local(),
         request_id: "bench".into(),
     };
     let ours = router(AppState {

@@ -133,7 +133,11 @@ impl Bench {
             }
             if check {
                 let repository = registry.library().repository().expect("a repository");
-                let checked = registry.check(repository, &self.commits[*at]);
+                let checked = registry.check(
+                    repository,
+                    &self.commits[*at],
+                    &tokio_util::sync::CancellationToken::new(),
+                );
                 assert!(checked.expect("a check").is_clean());
             }
             self.move_main(*at);

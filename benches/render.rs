@@ -9,7 +9,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use cuebook::catalog::build::build_and_run;
 use cuebook::catalog::{MemoryTree, Revision};
 use cuebook::prompt::{BoundArguments, Limits, render};
-use cuebook::workers::{Renderer, Settings};
+use cuebook::workers::{Caller, Renderer, Settings};
 use tera::{Context, Tera};
 
 const ARGUMENTS: [(&str, &str); 3] = [
@@ -40,6 +40,7 @@ fn lanes(criterion: &mut Criterion) {
         worker_renders: u32::MAX,
         ..Settings::default()
     });
+    let caller = Caller::local();
     for (name, body) in bodies() {
         let text = format!(
             "---\ndescription: D\narguments:\n  - name: ticketId\n  - name: service\n  - name: severity\n---\n{body}"
@@ -69,7 +70,7 @@ fn lanes(criterion: &mut Criterion) {
         group.bench_function("worker", |bencher| {
             bencher.iter(|| {
                 runtime
-                    .block_on(renderer.isolated(prompt, &bound, &resources, &limits))
+                    .block_on(renderer.isolated(&caller, prompt, &bound, &resources, &limits))
                     .rendered
                     .expect("messages")
             });

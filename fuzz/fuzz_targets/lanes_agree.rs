@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use cuebook::prompt::closure::{self, Partials};
 use cuebook::prompt::{BoundArguments, Content, Lane, Limits, Rendered, ResolvedResources, parse, render};
-use cuebook::workers::{Renderer, Settings};
+use cuebook::workers::{Caller, Renderer, Settings};
 use libfuzzer_sys::fuzz_target;
 
 const FRONT: &str = "---\ndescription: D\narguments:\n  - name: a\n  - name: b\n---\n{{ a }}{{ b }}";
@@ -23,7 +23,7 @@ static RENDERER: LazyLock<Renderer> = LazyLock::new(|| {
 });
 
 static RUNTIME: LazyLock<tokio::runtime::Runtime> =
-    LazyLock::new(|| tokio::runtime::Builder::new_current_thread().build().expect("a runtime"));
+    LazyLock::new(|| tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime"));
 
 fn texts(rendered: &Rendered) -> Vec<(&'static str, String)> {
     rendered
@@ -50,6 +50,6 @@ fuzz_target!(|data: (&str, &str, &str)| {
     let Ok(bound) = BoundArguments::bind(&prompt.arguments, [("a", a), ("b", b)], &limits) else { return };
     let resources = ResolvedResources { nonce: "0123456789abcdef".into(), ..ResolvedResources::default() };
     let here = render(&prompt, &bound, &resources, &limits).map(|r| texts(&r));
-    let there = RUNTIME.block_on(RENDERER.isolated(&prompt, &bound, &resources, &limits));
+    let there = RUNTIME.block_on(RENDERER.isolated(&Caller::local(), &prompt, &bound, &resources, &limits));
     assert_eq!(here, there.rendered.map(|r| texts(&r)), "{text}");
 });

@@ -14,7 +14,8 @@ use axum::extract::ConnectInfo;
 use axum::http::header::{self, HeaderValue};
 use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use bytes::BytesMut;
+use http_body_util::BodyExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -99,22 +100,48 @@ async fn read(
             "send application/json",
         ));
     }
-    let body = tokio::time::timeout(BODY, Limited::new(body, limit).collect())
+    tokio::time::timeout(BODY, whole(headers, body, limit, setting))
         .await
         .map_err(|_| {
             Refusal::new(
                 StatusCode::REQUEST_TIMEOUT,
                 format!("the request did not come within {} seconds", BODY.as_secs()),
             )
-        })?;
-    match body {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Refusal::new(
+        })?
+}
+
+/// The whole body; one that is too long is told with how long it is, where the client says or as far as it was read.
+async fn whole(
+    headers: &HeaderMap,
+    mut body: Body,
+    limit: usize,
+    setting: &str,
+) -> Result<Bytes, Refusal> {
+    let too_long = |length: u64, or_more: &str| {
+        Refusal::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the request is longer than {limit} bytes ({setting})"),
-        )),
-        Err(error) => Err(Refusal::new(StatusCode::BAD_REQUEST, error.to_string())),
+            format!("the request is {length} bytes{or_more}; at most {limit} are read ({setting})"),
+        )
+    };
+    let declared = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if let Some(length) = declared.filter(|length| *length > limit as u64) {
+        return Err(too_long(length, ""));
     }
+    let mut out = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if out.len() + data.len() > limit {
+            return Err(too_long((out.len() + data.len()) as u64, " or more"));
+        }
+        out.extend_from_slice(&data);
+    }
+    Ok(out.freeze())
 }
 
 /// A request as JSON says it.

@@ -4,7 +4,7 @@
 //! address, and on a budget of CPU time.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,12 +23,12 @@ use crate::prompt::{
     BoundArguments, Content, Lane, Message, Problem, Prompt, RenderError, Severity,
 };
 use crate::registry::AtError;
-use crate::workers::{Budgets, Done, Running, Spent};
+use crate::workers::{Budgets, Caller, Done, Running, Spent};
 
 /// What previews share.
 #[derive(Debug)]
 pub struct Previews {
-    budgets: Arc<Budgets<IpAddr>>,
+    budgets: Arc<Budgets<Caller>>,
     body_bytes: usize,
 }
 
@@ -118,10 +118,10 @@ async fn preview(State(state): State<Api>, request: Request) -> Response {
 
 async fn answer(state: &Api, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
-    let address = parts
-        .extensions
-        .get::<ConnectInfo<SocketAddr>>()
-        .map_or(IpAddr::V4([127, 0, 0, 1].into()), |info| info.0.ip());
+    let caller = match parts.extensions.get::<ConnectInfo<SocketAddr>>() {
+        Some(peer) => Caller::address(peer.0.ip()),
+        None => Caller::local(),
+    };
     // before it counts as running: who sends slowly would keep everybody else of an address out
     let body = read(
         &parts.headers,
@@ -135,11 +135,11 @@ async fn answer(state: &Api, request: Request) -> Result<Response, Refusal> {
     let running = state
         .previews
         .budgets
-        .begin(network(address), Instant::now())
+        .begin(caller.clone(), Instant::now())
         .map_err(|spent| spent_refusal(&spent))?;
     // whoever hangs up has it charged all the same, and none begins beside it
     let state = state.clone();
-    tokio::spawn(async move { made(&state, &ask, running).await })
+    tokio::spawn(async move { made(&state, &caller, &ask, running).await })
         .await
         .map_err(|_| {
             Refusal::new(
@@ -150,7 +150,12 @@ async fn answer(state: &Api, request: Request) -> Result<Response, Refusal> {
 }
 
 /// Checks and renders what is asked, and charges for it.
-async fn made(state: &Api, ask: &Ask, mut running: Running<IpAddr>) -> Result<Response, Refusal> {
+async fn made(
+    state: &Api,
+    caller: &Caller,
+    ask: &Ask,
+    mut running: Running<Caller>,
+) -> Result<Response, Refusal> {
     let catalog = match &ask.revision {
         None => state.registry.snapshot().catalog.clone(),
         Some(commit) => state
@@ -167,7 +172,7 @@ async fn made(state: &Api, ask: &Ask, mut running: Running<IpAddr>) -> Result<Re
     } = checked;
     let mut messages = Vec::new();
     if let Some(prompt) = &prompt {
-        match rendered(state, &catalog, prompt, ask, &mut running).await? {
+        match rendered(state, caller, &catalog, prompt, ask, &mut running).await? {
             Ok(made) => messages = made.iter().map(message_json).collect(),
             Err(problem) => problems.push(problem),
         }
@@ -179,14 +184,6 @@ async fn made(state: &Api, ask: &Ask, mut running: Running<IpAddr>) -> Result<Re
         lane: prompt.as_ref().map(|prompt| lane(&prompt.lane)),
     };
     Ok(json(&answer))
-}
-
-/// Who counts as one: an IPv4 address, or the network that an IPv6 address is one of 2⁶⁴ of.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
-    }
 }
 
 /// Reads and links the text, off the async threads; what it took is charged.
@@ -236,10 +233,11 @@ async fn check(catalog: &Arc<Catalog>, ask: &Ask) -> Result<(Draft, Duration), R
 /// Renders in a worker. What is wrong with the text or its arguments is a problem; what is wrong here is a refusal.
 async fn rendered(
     state: &Api,
+    caller: &Caller,
     catalog: &Catalog,
     prompt: &Prompt,
     ask: &Ask,
-    running: &mut Running<IpAddr>,
+    running: &mut Running<Caller>,
 ) -> Result<Result<Vec<Message>, Problem>, Refusal> {
     let limits = catalog.limits();
     let problem =
@@ -255,7 +253,9 @@ async fn rendered(
     };
     resources.nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
     let renderer = state.registry.renderer();
-    let Done { rendered, cpu } = renderer.isolated(prompt, &bound, &resources, limits).await;
+    let Done { rendered, cpu } = renderer
+        .isolated(caller, prompt, &bound, &resources, limits)
+        .await;
     running.charge(cpu);
     match rendered {
         Ok(rendered) => Ok(Ok(rendered.messages)),

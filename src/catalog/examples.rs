@@ -3,6 +3,7 @@
 
 use crate::prompt::parse::PromptFile;
 use crate::prompt::problem::{Problem, Severity};
+use crate::prompt::render::Stopped;
 use crate::prompt::{
     BoundArguments, Content, Lane, Limits, Prompt, RenderError, Rendered, ResolvedResources, render,
 };
@@ -74,12 +75,12 @@ fn with_little(
             .arguments
             .iter()
             .map(|(n, v)| (n.as_str(), v.as_str()));
-        let rendered = match outcome(render, prompt, given, catalog) {
+        let rendered = match outcome(render, prompt, file, given, catalog) {
             Ok(rendered) => rendered,
             Err(failed) => {
                 let message = format!("example `{}` fails: {failed}", example.name);
-                if let Failed::Unable(_) = failed {
-                    return vec![not_rendered(file, &message)];
+                if let Failed::NoVerdict(problem) = failed {
+                    return vec![*problem];
                 }
                 error("example-fails", places.whole.clone(), message, None);
                 // the others would only burn as much again
@@ -152,8 +153,8 @@ fn with_much(
     let error = render(prompt, &bound, &resources, limits)
         .err()
         .filter(RenderError::is_limit)?;
-    if error.is_unable() {
-        return Some(not_rendered(file, &error.to_string()));
+    if let Some(problem) = no_verdict(file, &error) {
+        return Some(problem);
     }
     let place = match &prompt.lane {
         Lane::Worker(reason) if *reason.path == *file.source.path => file
@@ -213,8 +214,8 @@ fn unaided(
     let mut resources = catalog.resolve(prompt, &bound).ok()?;
     "example".clone_into(&mut resources.nonce);
     let error = render(prompt, &bound, &resources, &catalog.limits).err()?;
-    if error.is_unable() {
-        return Some(not_rendered(file, &error.to_string()));
+    if let Some(problem) = no_verdict(file, &error) {
+        return Some(problem);
     }
     let (when, hint) = if is_required {
         (
@@ -239,6 +240,7 @@ fn unaided(
 fn outcome<'a>(
     render: Render<'_>,
     prompt: &Prompt,
+    file: &PromptFile,
     given: impl Iterator<Item = (&'a str, &'a str)>,
     catalog: &Catalog,
 ) -> Result<Rendered, Failed> {
@@ -249,7 +251,7 @@ fn outcome<'a>(
         .resolve(prompt, &bound)
         .map_err(|error| Failed::Template(error.to_string()))?;
     "example".clone_into(&mut resources.nonce);
-    render(prompt, &bound, &resources, limits).map_err(|error| Failed::of(&error))
+    render(prompt, &bound, &resources, limits).map_err(|error| Failed::of(file, &error))
 }
 
 /// Why an example was not rendered.
@@ -258,16 +260,17 @@ enum Failed {
     Template(String),
     /// A limit was hit.
     Limit(String),
-    /// This machine could not do it: no verdict on the prompt.
-    Unable(String),
+    /// It was not tried to its end: no verdict on the prompt.
+    NoVerdict(Box<Problem>),
 }
 
 impl Failed {
-    fn of(error: &RenderError) -> Self {
+    fn of(file: &PromptFile, error: &RenderError) -> Self {
+        if let Some(problem) = no_verdict(file, error) {
+            return Self::NoVerdict(Box::new(problem));
+        }
         let message = error.to_string();
-        if error.is_unable() {
-            Self::Unable(message)
-        } else if error.is_limit() {
+        if error.is_limit() {
             Self::Limit(message)
         } else {
             Self::Template(message)
@@ -277,8 +280,10 @@ impl Failed {
 
 impl std::fmt::Display for Failed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (Self::Template(message) | Self::Limit(message) | Self::Unable(message)) = self;
-        f.write_str(message)
+        match self {
+            Self::Template(message) | Self::Limit(message) => f.write_str(message),
+            Self::NoVerdict(problem) => f.write_str(&problem.message),
+        }
     }
 }
 
@@ -286,14 +291,21 @@ impl std::fmt::Display for Failed {
 /// error of reading, and is tried again.
 pub(super) const NOT_RENDERED: &str = "not-rendered";
 
-fn not_rendered(file: &PromptFile, message: &str) -> Problem {
-    Problem::whole(
-        Severity::Error,
-        NOT_RENDERED,
-        &file.source.path,
-        message.to_owned(),
-        None,
-    )
+/// The code of a problem that stands for all prompts that were not rendered to the end because the check had used up its
+/// CPU time; its path is that of the prompt that used the most.
+pub const OVER_BUDGET: &str = "check-budget";
+
+/// What an error says that is no verdict on the prompt it was rendered for.
+fn no_verdict(file: &PromptFile, error: &RenderError) -> Option<Problem> {
+    let (code, path) = match error {
+        RenderError::Stopped(Stopped::Check { prompt, .. }) => {
+            (OVER_BUDGET, prompt.as_str().into())
+        }
+        error if error.is_unable() => (NOT_RENDERED, file.source.path.clone()),
+        _ => return None,
+    };
+    let message = error.to_string();
+    Some(Problem::whole(Severity::Error, code, &path, message, None))
 }
 
 /// All text of a render, embedded text included.

@@ -11,7 +11,7 @@ use crate::prompt::problem::{Problem, Severity};
 use crate::prompt::{Limits, Prompt, Resource, ResourceBody, secrets};
 
 use super::difference::Difference;
-use super::examples::RunExamples;
+use super::examples::{self, RunExamples};
 use super::listed::list_key;
 use super::names::{clashes, one_form};
 use super::parallel::parallel;
@@ -429,8 +429,30 @@ impl<'a> Work<'a> {
             let prompt = prompt.filter(|_| clean);
             (entry.path, prompt, problems, noting.noted())
         });
-        for (path, prompt, problems, looked) in checked {
+        // which prompts had nothing left is chance: one finding stands for all, and the next build checks each again
+        let mut over = None;
+        let mut unchecked = 0;
+        for (path, prompt, mut problems, looked) in checked {
+            let at = problems
+                .iter()
+                .position(|p| p.code == examples::OVER_BUDGET);
+            if let Some(at) = at {
+                unchecked += 1;
+                over = Some(problems.remove(at));
+            }
             self.checked(&path, prompt, problems, looked);
+        }
+        let group = findings::group("check", "budget");
+        if over.is_some() || !self.catalog.parts.findings.of(&group).is_empty() {
+            let hint = format!(
+                "{unchecked} of the prompts were not checked to the end; make what they render smaller, give them fewer \
+                 examples, publish them in parts, or have who runs the server raise the limit"
+            );
+            let found = over.map(|problem| Problem {
+                hint: Some(hint),
+                ..problem
+            });
+            self.found(&group, found.into_iter().collect());
         }
         Ok(())
     }

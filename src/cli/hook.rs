@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use tokio_util::sync::CancellationToken;
 
 use crate::gate::hook::{self, Environment};
 use crate::gate::install::{executable, quoted};
@@ -259,7 +260,9 @@ fn alone(data_dir: &Path, question: &Question) -> Answer {
         };
         let gate = gate::without_server(data_dir, library, config.gate(String::new()))?;
         let runtime = super::runtime()?;
-        Ok(runtime.block_on(std::sync::Arc::new(gate).answer(question.clone())))
+        Ok(runtime.block_on(
+            std::sync::Arc::new(gate).answer(question.clone(), &CancellationToken::new()),
+        ))
     })();
     answer.unwrap_or_else(|error| {
         Answer::refused(vec![format!(

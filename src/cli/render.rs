@@ -117,7 +117,9 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     }
     let mut resources = catalog.resolve(prompt, &bound)?;
     resources.nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
-    let rendered = renderer.render_for_build(prompt, &bound, &resources, &config.limits)?;
+    let rendered = renderer
+        .check_again()
+        .render(prompt, &bound, &resources, &config.limits)?;
     match args.format {
         Format::Text => text(&rendered.messages, out)?,
         Format::Json => {

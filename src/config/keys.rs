@@ -381,6 +381,15 @@ pub static KEYS: &[Key] = &[
         get: |c| c.limits.arguments_count.to_string(),
     },
     Key {
+        name: "limits.examples_count",
+        meaning: "examples that a prompt has",
+        set: |c, value| {
+            c.limits.examples_count = number(value, 0, 10_000)?;
+            Ok(())
+        },
+        get: |c| c.limits.examples_count.to_string(),
+    },
+    Key {
         name: "rendering.workers",
         meaning: "worker processes for templates outside of the fast lane",
         set: |c, value| {
@@ -442,6 +451,24 @@ pub static KEYS: &[Key] = &[
             Ok(())
         },
         get: |c| c.rendering.queue_wait_ms.to_string(),
+    },
+    Key {
+        name: "rendering.check_cpu_ms",
+        meaning: "CPU time of all renders of one check: of a push, of `cuebook check`",
+        set: |c, value| {
+            c.rendering.check_cpu_ms = number(value, 10, 3_600_000)?;
+            Ok(())
+        },
+        get: |c| c.rendering.check_cpu_ms.to_string(),
+    },
+    Key {
+        name: "rendering.caller_cpu_ms_per_minute",
+        meaning: "CPU time in workers of all requests of one address in a minute",
+        set: |c, value| {
+            c.rendering.caller_cpu_ms_per_minute = number(value, 1, 60_000_000)?;
+            Ok(())
+        },
+        get: |c| c.rendering.caller_cpu_ms_per_minute.to_string(),
     },
     Key {
         name: "rendering.preview_cpu_ms_per_minute",

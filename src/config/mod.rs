@@ -177,7 +177,6 @@ impl Config {
         let named = Some(&self.rendering.executable).filter(|path| !path.as_os_str().is_empty());
         Arc::new(Renderer::new(crate::workers::Settings {
             executable: named.unwrap_or(&self.program).clone(),
-            output_bytes: self.limits.output_bytes,
             ..self.rendering.clone()
         }))
     }

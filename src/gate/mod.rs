@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use crate::access::Actor;
 use crate::git::history::NOTHING;
@@ -66,7 +67,7 @@ pub struct Gate {
     proposals: Result<Arc<Proposals>, String>,
     settings: Settings,
     clients: Option<Clients>,
-    checks: Semaphore,
+    checks: Arc<Semaphore>,
     checked: Mutex<LruCache<String, Arc<Checked>>>,
     /// Changes that are made here are made one after the other.
     publishing: tokio::sync::Mutex<()>,
@@ -104,7 +105,7 @@ impl Gate {
             proposals,
             settings,
             clients,
-            checks: Semaphore::new(CHECKS),
+            checks: Arc::new(Semaphore::new(CHECKS)),
             checked: Mutex::new(LruCache::new(
                 NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN),
             )),
@@ -113,25 +114,41 @@ impl Gate {
     }
 
     /// Answers a hook.
-    pub async fn answer(self: &Arc<Self>, question: Question) -> Answer {
+    /// When nobody waits any more (`gone`), a check that is under way ends soon; what has begun to move is finished.
+    pub async fn answer(self: &Arc<Self>, question: Question, gone: &CancellationToken) -> Answer {
         match question.hook {
-            Hook::PreReceive => self.accept(question).await,
+            Hook::PreReceive => self.accept(question, gone).await,
             Hook::ProcReceive => self.propose(question).await,
             Hook::PostReceive => self.published(question).await,
         }
     }
 
     /// Whether a push may go on: every ref it moves is judged, and one that is refused refuses all.
-    async fn accept(self: &Arc<Self>, question: Question) -> Answer {
-        let _one = match tokio::time::timeout(CHECKING, self.checks.acquire()).await {
+    async fn accept(self: &Arc<Self>, question: Question, gone: &CancellationToken) -> Answer {
+        const GONE: &str = "whoever pushed has gone";
+        let waiting = tokio::time::timeout(CHECKING, self.checks.clone().acquire_owned());
+        let waited = tokio::select! {
+            waited = waiting => waited,
+            () = gone.cancelled() => return unjudged(GONE),
+        };
+        let one = match waited {
             Ok(Ok(one)) => one,
             Ok(Err(_)) => return unjudged("the server is stopping"),
             Err(_) => return unjudged("the server is busy with the checks of other pushes"),
         };
-        let gate = self.clone();
-        let judged = tokio::task::spawn_blocking(move || gate.judge(&question)).await;
+        let (gate, cancel) = (self.clone(), gone.clone());
+        let judged = tokio::task::spawn_blocking(move || {
+            // taken until the check has ended, whatever becomes of who waits for it
+            let _one = one;
+            gate.judge(&question, &cancel)
+        })
+        .await;
         match judged {
             Ok(Ok(answer)) => answer,
+            Ok(Err(_)) if gone.is_cancelled() => {
+                tracing::info!("the check of a push was given up: {GONE}");
+                unjudged(GONE)
+            }
             Ok(Err(error)) => {
                 tracing::error!(%error, "a push could not be checked");
                 unjudged("the server could not read it; its log says more")
@@ -143,7 +160,7 @@ impl Gate {
         }
     }
 
-    fn judge(&self, question: &Question) -> Result<Answer, JudgeError> {
+    fn judge(&self, question: &Question, cancel: &CancellationToken) -> Result<Answer, JudgeError> {
         let repository = match &question.quarantine {
             Some(objects) => self.repository.with_objects(objects),
             None => self.repository.clone(),
@@ -188,7 +205,7 @@ impl Gate {
                     continue;
                 }
             };
-            let checked = self.check(&repository, &commit)?;
+            let checked = self.check(&repository, &commit, cancel)?;
             let largest = self.registry.limits().resource_file_bytes;
             let leaks = leaks::find(&repository, &commit, largest)?;
             if !leaks.all {
@@ -296,14 +313,21 @@ impl Gate {
         Ok(rules::by_history(&update.name, kind, advance, &old))
     }
 
-    fn check(&self, repository: &Repository, commit: &str) -> Result<Arc<Checked>, JudgeError> {
+    fn check(
+        &self,
+        repository: &Repository,
+        commit: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<Checked>, JudgeError> {
         let known = |gate: &Self| gate.kept().get(commit).cloned();
         if let Some(checked) = known(self)
             && !checked.is_clean()
+            // what it cost is against what is served now
+            && !checked.is_over_budget()
         {
             return Ok(checked);
         }
-        let checked = Arc::new(self.registry.check(repository, commit)?);
+        let checked = Arc::new(self.registry.check(repository, commit, cancel)?);
         self.kept().put(commit.to_owned(), checked.clone());
         Ok(checked)
     }

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use super::wire::{Answer, Hook, Question, Update};
 use super::{Checked, Gate};
 use crate::access::{Actor, By};
@@ -108,9 +110,15 @@ impl Gate {
                 actor: Some(by.actor.to_string()),
             };
             let quarantine = Some(apart.objects().to_path_buf());
+            // a client that hangs up drops this, and with it ends the check
+            let gone = CancellationToken::new();
+            let waits = gone.clone().drop_guard();
             let Answer {
                 accepted, lines, ..
-            } = self.accept(question(Hook::PreReceive, quarantine)).await;
+            } = self
+                .accept(question(Hook::PreReceive, quarantine), &gone)
+                .await;
+            drop(waits.disarm());
             let commit = apart.commit.clone();
             if !accepted {
                 if self.repository.read_ref(MAIN)? != base {

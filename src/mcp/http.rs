@@ -2,11 +2,12 @@
 
 mod headers;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Request as HttpRequest, State};
+use axum::extract::{ConnectInfo, Path, Request as HttpRequest, State};
 use axum::http::header::{self, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -24,6 +25,7 @@ use super::stream::{self, Slot};
 use super::{Answer, Caller, Service, batch, handle, meta};
 use crate::http::{RequestId, json_error};
 use crate::prompt::PromptName;
+use crate::workers;
 
 /// Time in which a body must arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -86,6 +88,10 @@ async fn exchange(endpoint: Endpoint, folder: Option<Arc<str>>, request: HttpReq
         endpoint,
         request_id: request_id.unwrap_or_default(),
         folder,
+        charged: match parts.extensions.get::<ConnectInfo<SocketAddr>>() {
+            Some(peer) => workers::Caller::address(peer.0.ip()),
+            None => workers::Caller::local(),
+        },
         headers: parts.headers,
     };
     match parts.method {
@@ -101,6 +107,7 @@ struct Exchange {
     endpoint: Endpoint,
     request_id: RequestId,
     folder: Option<Arc<str>>,
+    charged: workers::Caller,
     headers: HeaderMap,
 }
 
@@ -175,6 +182,7 @@ impl Exchange {
             client,
             folder: self.folder.clone(),
             session,
+            charged: self.charged.clone(),
             request_id: self.request_id.0.clone(),
         })
     }
@@ -245,6 +253,7 @@ impl Exchange {
             client,
             folder: self.folder.clone(),
             session,
+            charged: self.charged.clone(),
             request_id: self.request_id.0.clone(),
         };
         match batch::answer(&self.endpoint.service, &caller, messages).await {

@@ -41,6 +41,7 @@ use self::session::{Session, Sessions};
 use self::waves::Waves;
 use crate::registry::Registry;
 use crate::search::Search;
+use crate::workers;
 
 /// What an operator can set about MCP.
 #[derive(Debug, Clone)]
@@ -130,6 +131,8 @@ pub struct Caller {
     pub folder: Option<Arc<str>>,
     /// Its legacy session.
     pub session: Option<Session>,
+    /// Whom its renders are charged to.
+    pub charged: workers::Caller,
     /// Names the request in the log and in an internal error.
     pub request_id: Arc<str>,
 }

@@ -17,6 +17,7 @@ use super::revision::Revision;
 use super::session::{Session, lock};
 use super::{Answer, Caller, Service, batch, handle, meta};
 use crate::http::RequestId;
+use crate::workers;
 
 /// Modern subscriptions on one pair of pipes, at most.
 const MAX_LISTENERS: usize = 64;
@@ -159,6 +160,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             client,
             folder: None,
             session,
+            charged: workers::Caller::local(),
             request_id: RequestId::new().0,
         })
     }
@@ -201,6 +203,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             client: session.identity.client.clone(),
             folder: None,
             session: Some(session),
+            charged: workers::Caller::local(),
             request_id: RequestId::new().0,
         };
         match batch::answer(&self.service, &caller, messages).await {

@@ -181,7 +181,7 @@ pub fn read(
             "tags" => front.tags = reader.texts(node, "tags"),
             "arguments" => reader.arguments(node, &mut front, limits),
             "resources" => reader.bindings(node, &mut front),
-            "examples" => reader.examples(node, &mut front),
+            "examples" => reader.examples(node, &mut front, limits),
             _ => reader.error(
                 "unknown-key",
                 key_span.clone(),
@@ -575,8 +575,19 @@ impl Reader<'_> {
             })
     }
 
-    fn examples(&mut self, node: &Node, front: &mut FrontMatter) {
-        for item in self.list(node, "examples") {
+    fn examples(&mut self, node: &Node, front: &mut FrontMatter, limits: &Limits) {
+        let items = self.list(node, "examples");
+        if items.len() > limits.examples_count {
+            let message = format!(
+                "{} examples; at most {} are run (examples_count)",
+                items.len(),
+                limits.examples_count
+            );
+            let hint = Some("keep those that show different things".to_owned());
+            self.error("examples-count", node.span.clone(), message, hint);
+            return;
+        }
+        for item in items {
             let mut example = Example {
                 name: String::new(),
                 arguments: Vec::new(),

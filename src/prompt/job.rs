@@ -57,6 +57,29 @@ pub enum JobError {
     Compile,
 }
 
+/// Characters of a message that are kept.
+const MESSAGE_CHARACTERS: usize = 500;
+/// Characters of a template's name that are kept: a path.
+const NAME_CHARACTERS: usize = 4096;
+
+impl JobError {
+    /// The same, no longer than one of this process would be: it may come from a worker that is no longer ours.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        if let Self::Engine(error) = &mut self {
+            for (text, most) in [
+                (&mut error.message, MESSAGE_CHARACTERS),
+                (&mut error.template, NAME_CHARACTERS),
+            ] {
+                if let Some((end, _)) = text.char_indices().nth(most) {
+                    text.truncate(end);
+                }
+            }
+        }
+        self
+    }
+}
+
 impl<'a> Job<'a> {
     /// The job of rendering a prompt.
     pub fn new(
@@ -69,6 +92,18 @@ impl<'a> Job<'a> {
             templates: prompt.sources().collect(),
             inputs: Inputs::new(prompt, bound, resources, limits),
         }
+    }
+
+    /// Texts that [`Self::run`] gives.
+    pub fn texts(&self) -> usize {
+        self.inputs.parts.len()
+    }
+
+    /// Bytes that these may have together.
+    pub fn texts_bytes(&self) -> usize {
+        self.inputs
+            .output_bytes
+            .saturating_sub(self.inputs.literal_bytes)
     }
 
     /// Renders: one text for each part that is a template, in order.

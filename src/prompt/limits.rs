@@ -21,6 +21,8 @@ pub struct Limits {
     pub output_bytes: usize,
     /// Declared arguments of a prompt.
     pub arguments_count: usize,
+    /// Examples of a prompt.
+    pub examples_count: usize,
 }
 
 impl Default for Limits {
@@ -35,6 +37,7 @@ impl Default for Limits {
             arguments_bytes: 1024 * 1024,
             output_bytes: 1024 * 1024,
             arguments_count: 32,
+            examples_count: 64,
         }
     }
 }

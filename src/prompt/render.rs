@@ -87,24 +87,13 @@ impl RenderError {
         matches!(
             self,
             Self::Stopped(
-                Stopped::Unavailable(_) | Stopped::QueueFull { .. } | Stopped::QueueWait { .. }
+                Stopped::Unavailable(_)
+                    | Stopped::QueueFull { .. }
+                    | Stopped::QueueWait { .. }
+                    | Stopped::Budget { .. }
+                    | Stopped::GivenUp
             )
         )
-    }
-
-    /// Whether the render cost a worker as much as one can.
-    pub fn is_costly(&self) -> bool {
-        match self {
-            Self::Template { .. } => false,
-            Self::OutputLimit { .. } => true,
-            Self::Stopped(stopped) => matches!(
-                stopped,
-                Stopped::Cpu { .. }
-                    | Stopped::Wall { .. }
-                    | Stopped::Memory { .. }
-                    | Stopped::Crashed(_)
-            ),
-        }
     }
 }
 
@@ -162,6 +151,35 @@ pub enum Stopped {
         /// Milliseconds that are waited.
         limit_ms: u64,
     },
+    /// Whoever asked has used up what one caller gets.
+    #[error(
+        "your renders used {used_ms} ms of CPU time; at most {limit_ms} are given in a minute (caller_cpu_ms_per_minute). Try again in {wait_seconds} s"
+    )]
+    Budget {
+        /// Milliseconds used, those that have come back not counted.
+        used_ms: u64,
+        /// Milliseconds given.
+        limit_ms: u64,
+        /// Seconds until there are some again.
+        wait_seconds: u64,
+    },
+    /// The check that it was for has used up what one check gets.
+    #[error(
+        "the renders of this check used {used_ms} ms of CPU time; at most {limit_ms} are given (check_cpu_ms); {prompt} used the most, {prompt_ms} ms"
+    )]
+    Check {
+        /// Milliseconds used.
+        used_ms: u64,
+        /// Milliseconds given.
+        limit_ms: u64,
+        /// Path of the prompt whose renders used the most.
+        prompt: String,
+        /// Milliseconds of these.
+        prompt_ms: u64,
+    },
+    /// Nobody waits for the check that it was for.
+    #[error("the check was given up: whoever asked for it has gone")]
+    GivenUp,
     /// There is no worker to be had.
     #[error("no worker process can be started: {0}")]
     Unavailable(String),
@@ -170,7 +188,18 @@ pub enum Stopped {
 impl Stopped {
     /// Whether another attempt may end otherwise: it says something of the machine, and nothing of the template.
     pub fn is_passing(&self) -> bool {
-        !matches!(self, Self::Cpu { .. } | Self::Memory { .. })
+        !matches!(
+            self,
+            Self::Cpu { .. } | Self::Memory { .. } | Self::Check { .. } | Self::GivenUp
+        )
+    }
+
+    /// Whether it cost a worker as much as a render can.
+    pub fn is_costly(&self) -> bool {
+        matches!(
+            self,
+            Self::Cpu { .. } | Self::Wall { .. } | Self::Memory { .. } | Self::Crashed(_)
+        )
     }
 }
 

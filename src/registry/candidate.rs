@@ -4,7 +4,9 @@
 
 use std::sync::{Arc, PoisonError};
 
-use crate::catalog::Update;
+use tokio_util::sync::CancellationToken;
+
+use crate::catalog::{Update, examples};
 use crate::git::Repository;
 use crate::prompt::{Problem, Prompt};
 
@@ -32,6 +34,13 @@ impl Checked {
     /// Whether nothing refuses it.
     pub fn is_clean(&self) -> bool {
         self.errors == 0
+    }
+
+    /// Whether it was not checked to its end, since its renders cost more than those of one check may.
+    pub fn is_over_budget(&self) -> bool {
+        self.problems
+            .iter()
+            .any(|problem| problem.code == examples::OVER_BUDGET)
     }
 }
 
@@ -75,11 +84,30 @@ impl Registry {
     /// changes take to read; several may run at once, and none waits for a refresh.
     ///
     /// `repository` is where the commit's objects are: the library's own, or one with a push's quarantine
-    /// ([`Repository::with_objects`]).
-    pub fn check(&self, repository: &Repository, commit: &str) -> Result<Checked, OpenError> {
+    /// ([`Repository::with_objects`]). When `cancel` is, it ends soon, with an error.
+    pub fn check(
+        &self,
+        repository: &Repository,
+        commit: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Checked, OpenError> {
         let base = self.snapshot();
-        let update = self.build_commit(repository, commit, Some(&base.catalog))?;
+        let kept = || {
+            self.over_budget
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let key = (commit.to_owned(), base.generation);
+        if let Some(checked) = kept().get(&key).cloned() {
+            return Ok(checked);
+        }
+        let check = self.renderer().check(cancel.clone());
+        let update = self.build_commit(repository, commit, Some(&base.catalog), &check)?;
         let checked = checked(&update);
+        if checked.is_over_budget() {
+            // whoever asks again, as a poll does, is told the same for nothing
+            kept().put(key, checked.clone());
+        }
         if checked.is_clean() {
             let candidate = Candidate {
                 update,
@@ -91,6 +119,14 @@ impl Registry {
                 .put(commit.to_owned(), candidate);
         }
         Ok(checked)
+    }
+
+    /// Whether a commit passed the check and is not served yet.
+    pub(super) fn has_candidate(&self, commit: &str) -> bool {
+        self.candidates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(commit)
     }
 
     /// The kept candidate of a commit, if what it was made from is what is served; it is given once. Where something was

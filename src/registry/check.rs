@@ -2,11 +2,13 @@
 
 use std::io;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::catalog::build::{Built, build};
 use crate::catalog::{Catalog, Revision, Tree, Update, examples, update};
 use crate::prompt::parse::PromptFile;
 use crate::prompt::{Limits, Problem, Prompt};
-use crate::workers::Renderer;
+use crate::workers::{Check, Renderer};
 
 use super::Settings;
 
@@ -18,25 +20,27 @@ pub fn check(
     previous: Option<&Catalog>,
     renderer: &Renderer,
 ) -> io::Result<Built> {
-    build(tree, revision, limits, previous, &run(renderer))
+    let check = renderer.check(CancellationToken::new());
+    build(tree, revision, limits, previous, &run(&check))
 }
 
 impl Settings {
-    /// The same check from the catalog before, with these settings.
+    /// The same check from the catalog before, with these settings; `check` says what its renders may cost.
     pub(super) fn update(
         &self,
         tree: &dyn Tree,
         revision: Revision,
         previous: Option<&Catalog>,
+        check: &Check<'_>,
     ) -> io::Result<Update> {
-        update(tree, revision, &self.limits, previous, &run(&self.renderer))
+        update(tree, revision, &self.limits, previous, &run(check))
     }
 }
 
-/// How examples are run: with a renderer.
-fn run(renderer: &Renderer) -> impl Fn(&Prompt, &PromptFile, &Catalog) -> Vec<Problem> + Sync {
+/// How examples are run: in their lanes, on the budget of the check.
+fn run(check: &Check<'_>) -> impl Fn(&Prompt, &PromptFile, &Catalog) -> Vec<Problem> + Sync {
     |prompt, file, catalog| {
-        let render = &|p: &_, b: &_, r: &_, l: &_| renderer.render_for_build(p, b, r, l);
+        let render = &|p: &_, b: &_, r: &_, l: &_| check.render(p, b, r, l);
         examples::run_with(render, prompt, file, catalog)
     }
 }

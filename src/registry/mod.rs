@@ -21,13 +21,14 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use lru::LruCache;
 use tokio::sync::watch as channel;
+use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{Catalog, Difference, Revision, Update};
 use crate::git::{GitError, Repository, SERVED};
 use crate::prompt::{Limits, Problem};
-use crate::workers::Renderer;
+use crate::workers::{Check, Renderer};
 
-use candidate::{Candidate, KEPT_CANDIDATES};
+use candidate::{Candidate, Checked, KEPT_CANDIDATES};
 pub use changes::Changes;
 pub use check::check;
 pub use revisions::AtError;
@@ -134,6 +135,8 @@ pub struct Registry {
     requested: AtomicU64,
     /// Commits that passed the check and are not served yet.
     candidates: Mutex<LruCache<String, Candidate>>,
+    /// What is said of commits that cost more than one check may, against what was served then.
+    over_budget: Mutex<LruCache<(String, u64), Checked>>,
     /// What a work tree held at the last refresh.
     files_seen: Mutex<Option<Arc<str>>>,
     revisions: Mutex<LruCache<String, Arc<Catalog>>>,
@@ -170,6 +173,9 @@ impl Registry {
             requested: AtomicU64::new(0),
             candidates: Mutex::new(LruCache::new(
                 NonZeroUsize::new(KEPT_CANDIDATES).unwrap_or(NonZeroUsize::MIN),
+            )),
+            over_budget: Mutex::new(LruCache::new(
+                NonZeroUsize::new(KEPT_UNCLEAN).unwrap_or(NonZeroUsize::MIN),
             )),
             files_seen: Mutex::new(None),
             revisions: Mutex::new(LruCache::new(
@@ -272,9 +278,12 @@ impl Registry {
             fingerprint = now;
         }
         *seen = fingerprint;
-        let built = self
-            .settings
-            .update(&tree, Revision::WorkTree, Some(&old.catalog))?;
+        let built = self.settings.update(
+            &tree,
+            Revision::WorkTree,
+            Some(&old.catalog),
+            &self.on_budget(),
+        )?;
         let status = status(None, None, &built.catalog, true);
         if status.tip_problems != old.status.tip_problems {
             for problem in &status.tip_problems {
@@ -315,14 +324,43 @@ impl Registry {
             kept().clear();
         }
         let started = Instant::now();
+        // at the start what was served when the server ended comes first: it has passed, and what differs from it has not
+        let first = if old.generation == 0 {
+            self.served_before(repository, &tip)?
+        } else {
+            None
+        };
+        if let Some((commit, built)) = first.as_ref()
+            && *commit == tip
+        {
+            let status = status(Some(&tip), Some(&tip), &built.catalog, false);
+            let prompts = built.catalog.list(None).len();
+            let outcome = self.swap(&old, built.catalog.clone(), status, &built.difference);
+            tracing::info!(commit = %tip, prompts, elapsed_ms = millis(started), "serving");
+            return Ok(outcome);
+        }
+        let base = first
+            .as_ref()
+            .map_or(&*old.catalog, |(_, built)| &built.catalog);
+        // one that passed the check of its push is not to fail it here because more was published meanwhile
+        let check = if self.has_candidate(&tip) {
+            self.renderer().check_again()
+        } else {
+            self.on_budget()
+        };
         let at_tip = match self.candidate(&tip, old.generation) {
             Some(checked) => checked,
-            None => self.build_commit(repository, &tip, Some(&old.catalog))?,
+            None => self.build_commit(repository, &tip, Some(base), &check)?,
         };
         if at_tip.is_clean() {
             let status = status(Some(&tip), Some(&tip), &at_tip.catalog, false);
             let prompts = at_tip.catalog.list(None).len();
-            let outcome = self.swap(&old, at_tip.catalog, status, &at_tip.difference);
+            // made from what was served before the start, and nothing was served yet
+            let difference = match &first {
+                Some(_) => Difference::between(&old.catalog, &at_tip.catalog),
+                None => at_tip.difference,
+            };
+            let outcome = self.swap(&old, at_tip.catalog, status, &difference);
             self.remember(repository, &tip);
             tracing::info!(commit = %tip, prompts, elapsed_ms = millis(started), "serving");
             return Ok(outcome);
@@ -332,7 +370,7 @@ impl Registry {
             tracing::error!(commit = %tip, "{problem}");
         }
         if let Some((commit, built)) =
-            self.clean_ancestor(repository, &tip, &at_tip.catalog, &old)?
+            self.clean_ancestor(repository, &tip, &at_tip.catalog, &old, first, &check)?
         {
             tracing::error!(
                 tip = %tip, served = %commit, problems = status.tip_problem_count,
@@ -354,7 +392,8 @@ impl Registry {
             tip = %tip, problems = status.tip_problem_count,
             "no commit of main is clean; the good prompts of the tip are served"
         );
-        Ok(self.swap(&old, at_tip.catalog, status, &at_tip.difference))
+        let difference = Difference::between(&old.catalog, &at_tip.catalog);
+        Ok(self.swap(&old, at_tip.catalog, status, &difference))
     }
 
     /// Where main has no commit: nothing is served until the first push, and what was served once goes on.
@@ -382,7 +421,8 @@ impl Registry {
             return Ok(Refreshed::Unchanged);
         }
         if let Some(commit) = repository.read_ref(SERVED)? {
-            let built = self.build_commit(repository, &commit, None)?;
+            let check = self.renderer().check_again();
+            let built = self.build_commit(repository, &commit, None, &check)?;
             if built.is_clean() {
                 tracing::error!(%commit, "{GONE}");
                 let status = gone(status(None, Some(&commit), &built.catalog, false));
@@ -400,26 +440,53 @@ impl Registry {
         repository: &Repository,
         commit: &str,
         previous: Option<&Catalog>,
+        check: &Check<'_>,
     ) -> Result<Update, OpenError> {
         let tree = CommitTree::open(repository, commit)?;
         let revision = Revision::Commit(commit.into());
-        Ok(self.settings.update(&tree, revision, previous)?)
+        Ok(self.settings.update(&tree, revision, previous, check)?)
     }
 
-    /// The newest clean first-parent ancestor of a bad tip; without a build when it is what is served already.
+    /// The budget of one refresh, which nobody cancels.
+    fn on_budget(&self) -> Check<'_> {
+        self.renderer().check(CancellationToken::new())
+    }
+
+    /// What was served when the server ended, where it is still a part of main and still clean. It has passed the check
+    /// and is on no budget: a library that was published in many pushes starts again as one.
+    fn served_before(
+        &self,
+        repository: &Repository,
+        tip: &str,
+    ) -> Result<Option<(String, Update)>, OpenError> {
+        let Some(commit) = repository.read_ref(SERVED)? else {
+            return Ok(None);
+        };
+        if repository.reachable(&commit, tip).is_err() {
+            return Ok(None);
+        }
+        let check = self.renderer().check_again();
+        let built = self.build_commit(repository, &commit, None, &check)?;
+        Ok(built.is_clean().then_some((commit, built)))
+    }
+
+    /// The newest clean first-parent ancestor of a bad tip; without a build when it is what is served already. `first` is
+    /// what was served before the start. All that is looked at shares the budget of the tip: when that is spent, what is
+    /// known to be clean is served, and nothing is looked for.
     fn clean_ancestor(
         &self,
         repository: &Repository,
         tip: &str,
         at_tip: &Catalog,
         old: &Snapshot,
+        first: Option<(String, Update)>,
+        check: &Check<'_>,
     ) -> Result<Option<(String, Option<Catalog>)>, OpenError> {
         let served = old
             .status
             .served
             .clone()
             .filter(|_| !old.status.partial && old.generation > 0);
-        let remembered = served.clone().or(repository.read_ref(SERVED)?);
         let mut at = repository.first_parent(tip)?;
         let mut looked = 0;
         let mut last: Option<Catalog> = None;
@@ -427,31 +494,39 @@ impl Registry {
             if served.as_deref() == Some(commit.as_str()) {
                 return Ok(Some((commit, None)));
             }
+            if let Some((before, built)) = &first
+                && *before == commit
+            {
+                return Ok(Some((commit, Some(built.catalog.clone()))));
+            }
+            if looked >= MAX_ANCESTORS || check.is_spent() {
+                break;
+            }
             // a commit differs little from its child: what that had is used again
             let child = last.as_ref().unwrap_or(at_tip);
-            let built = self.build_commit(repository, &commit, Some(child))?.catalog;
+            let built = self
+                .build_commit(repository, &commit, Some(child), check)?
+                .catalog;
             if built.is_clean() {
                 return Ok(Some((commit, Some(built))));
             }
             last = Some(built);
             looked += 1;
-            if looked >= MAX_ANCESTORS {
-                break;
-            }
             at = repository.first_parent(&commit)?;
         }
-        // far back, but known: remembered from a time when it was the tip
-        match remembered {
-            Some(commit)
-                if looked >= MAX_ANCESTORS && repository.reachable(&commit, tip).is_ok() =>
-            {
-                let built = self
-                    .build_commit(repository, &commit, Some(at_tip))?
-                    .catalog;
-                Ok(built.is_clean().then_some((commit, Some(built))))
-            }
-            _ => Ok(None),
+        // far back, but known: it was the tip once
+        if looked < MAX_ANCESTORS && !check.is_spent() {
+            return Ok(None);
         }
+        if let Some((commit, built)) = first {
+            return Ok(Some((commit, Some(built.catalog))));
+        }
+        if let Some(commit) = served
+            && repository.reachable(&commit, tip).is_ok()
+        {
+            return Ok(Some((commit, None)));
+        }
+        Ok(None)
     }
 
     fn remember(&self, repository: &Repository, commit: &str) {

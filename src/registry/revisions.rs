@@ -3,6 +3,8 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::catalog::Catalog;
 use crate::git::GitError;
 
@@ -101,8 +103,9 @@ impl Registry {
             {
                 return Err(AtError::Unclean { commit, first });
             }
+            let check = self.renderer().check(CancellationToken::new());
             let built = self
-                .build_commit(repository, &commit, Some(&snapshot.catalog))
+                .build_commit(repository, &commit, Some(&snapshot.catalog), &check)
                 .map_err(|e| unreadable(&e))?;
             if let Some(first) = built.problems().iter().find(|p| p.is_error()) {
                 let first = first.one_line();

@@ -62,16 +62,20 @@ impl Registry {
 
     /// The revision of a catalog, made from nothing.
     fn cold(&self, served: &Catalog) -> Result<Catalog, OpenError> {
+        // it has passed the check once
+        let check = self.renderer().check_again();
         match (&self.library, served.revision()) {
             (Library::Bare(repository), Revision::Commit(commit)) => {
-                Ok(self.build_commit(repository, commit, None)?.catalog)
+                Ok(self.build_commit(repository, commit, None, &check)?.catalog)
             }
             (Library::Bare(_), Revision::WorkTree) => {
                 Ok(Catalog::empty(Revision::WorkTree, &self.settings.limits))
             }
             (Library::WorkTree { root, .. }, _) => {
                 let tree = super::source::WorkTree::open(root)?;
-                let update = self.settings.update(&tree, Revision::WorkTree, None)?;
+                let update = self
+                    .settings
+                    .update(&tree, Revision::WorkTree, None, &check)?;
                 Ok(update.catalog)
             }
         }

@@ -1,5 +1,7 @@
 //! Moves main to what was fetched, as far as it passes the check.
 
+use tokio_util::sync::CancellationToken;
+
 use crate::git::history::{Advance, RefEdit};
 use crate::git::{GitError, MAIN, Repository};
 use crate::registry::{OpenError, Registry};
@@ -97,7 +99,7 @@ pub(super) fn adopt(
             at = repository.first_parent(&commit)?;
             continue;
         }
-        let checked = registry.check(repository, &commit)?;
+        let checked = registry.check(repository, &commit, &CancellationToken::new())?;
         if checked.is_clean() {
             let mut edits = vec![RefEdit {
                 name: MAIN.into(),

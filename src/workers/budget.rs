@@ -78,13 +78,62 @@ impl<K: Eq + Hash + Clone> Budgets<K> {
         }
     }
 
-    /// Begins a preview, when the caller may.
-    pub fn begin(self: &Arc<Self>, key: K, now: Instant) -> Result<Running<K>, Spent> {
-        let full = micros(Duration::from_millis(self.per_minute_ms));
+    /// Whether more than half of what a caller gets in a minute is left; why it has to wait, when nothing is.
+    pub fn left(&self, key: &K, now: Instant) -> Result<bool, Spent> {
+        let full = self.full();
+        let callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = callers
+            .get(key)
+            .map_or(full, |caller| caller.left_at(now, full));
+        if left <= 0 {
+            return Err(self.spent(left));
+        }
+        Ok(left > full / 2)
+    }
+
+    /// What a caller used. What is begun before it is told is not held back, so that it may be more than there was.
+    pub fn charge(&self, key: &K, used: Duration, now: Instant) {
+        if used.is_zero() {
+            return;
+        }
+        let full = self.full();
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.forget(&mut callers, now);
+        let caller = callers.entry(key.clone()).or_insert(Caller {
+            left_us: full,
+            as_of: now,
+            running: false,
+        });
+        caller.left_us = caller.left_at(now, full).saturating_sub(micros(used));
+        caller.as_of = now;
+    }
+
+    fn full(&self) -> i64 {
+        micros(Duration::from_millis(self.per_minute_ms))
+    }
+
+    fn forget(&self, callers: &mut HashMap<K, Caller>, now: Instant) {
         if callers.len() >= REMEMBERED {
+            let full = self.full();
             callers.retain(|_, caller| caller.running || caller.left_at(now, full) < full);
         }
+    }
+
+    fn spent(&self, left: i64) -> Spent {
+        let missing = (1 - left).unsigned_abs();
+        let us_each_second = (self.per_minute_ms * 1000 / 60).max(1);
+        Spent::Budget {
+            used_ms: (self.full() - left).unsigned_abs() / 1000,
+            limit_ms: self.per_minute_ms,
+            wait: Duration::from_secs(missing / us_each_second),
+        }
+    }
+
+    /// Begins a preview, when the caller may.
+    pub fn begin(self: &Arc<Self>, key: K, now: Instant) -> Result<Running<K>, Spent> {
+        let full = self.full();
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.forget(&mut callers, now);
         let caller = callers.entry(key.clone()).or_insert(Caller {
             left_us: full,
             as_of: now,
@@ -96,13 +145,7 @@ impl<K: Eq + Hash + Clone> Budgets<K> {
         caller.left_us = caller.left_at(now, full);
         caller.as_of = now;
         if caller.left_us <= 0 {
-            let missing = (1 - caller.left_us).unsigned_abs();
-            let us_each_second = (self.per_minute_ms * 1000 / 60).max(1);
-            return Err(Spent::Budget {
-                used_ms: (full - caller.left_us).unsigned_abs() / 1000,
-                limit_ms: self.per_minute_ms,
-                wait: Duration::from_secs(missing / us_each_second),
-            });
+            return Err(self.spent(caller.left_us));
         }
         caller.running = true;
         Ok(Running {
@@ -143,6 +186,33 @@ fn micros(time: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_used_comes_back_in_a_minute() {
+        let budgets = Budgets::new(600);
+        let start = Instant::now();
+        assert_eq!(budgets.left(&"a", start), Ok(true));
+        budgets.charge(&"a", Duration::from_millis(300), start);
+        assert_eq!(budgets.left(&"a", start), Ok(false));
+        // two that ran at the same time
+        budgets.charge(&"a", Duration::from_millis(200), start);
+        budgets.charge(&"a", Duration::from_millis(200), start);
+        let spent = Spent::Budget {
+            used_ms: 700,
+            limit_ms: 600,
+            wait: Duration::from_secs(10),
+        };
+        assert_eq!(budgets.left(&"a", start), Err(spent));
+        assert_eq!(budgets.left(&"b", start), Ok(true));
+        assert_eq!(
+            budgets.left(&"a", start + Duration::from_secs(11)),
+            Ok(false)
+        );
+        assert_eq!(
+            budgets.left(&"a", start + Duration::from_secs(70)),
+            Ok(true)
+        );
+    }
 
     #[test]
     fn one_at_a_time_and_no_more_than_a_minute_gives() {

@@ -16,8 +16,10 @@ pub(super) enum Kind {
     Refusal,
     /// To a worker: a job as JSON.
     Job,
-    /// From a worker: [`Answer`] as JSON.
-    Answer,
+    /// From a worker: CPU time, then the texts as [`texts`] writes them.
+    Texts,
+    /// From a worker: CPU time, then a [`JobError`] as JSON.
+    Failed,
     /// From a worker that ends because of its CPU time: milliseconds, eight bytes little-endian.
     Cpu,
     /// From a worker that ends because of its memory: bytes wanted, eight bytes little-endian.
@@ -30,7 +32,8 @@ impl Kind {
             Self::Hello => b'h',
             Self::Refusal => b'r',
             Self::Job => b'j',
-            Self::Answer => b'a',
+            Self::Texts => b't',
+            Self::Failed => b'f',
             Self::Cpu => b'c',
             Self::Memory => b'm',
         }
@@ -41,7 +44,8 @@ impl Kind {
             Self::Hello,
             Self::Refusal,
             Self::Job,
-            Self::Answer,
+            Self::Texts,
+            Self::Failed,
             Self::Cpu,
             Self::Memory,
         ]
@@ -63,12 +67,97 @@ pub struct Hello {
     pub seccomp: bool,
 }
 
-/// What became of a job.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Answer {
-    pub(super) texts: Result<Vec<String>, JobError>,
-    /// CPU time that was used, in microseconds.
-    pub(super) cpu_us: u64,
+/// Bytes of the CPU time, in microseconds, that an answer begins with.
+const CPU: usize = 8;
+/// Longest error of a job: its message has at most 500 characters, its template's name is a path.
+const FAILED_BYTES: usize = 64 * 1024;
+/// Longest hello or refusal.
+const HELLO_BYTES: usize = 4 * 1024;
+
+/// Longest body of a frame from a worker that may answer with so many texts of so many bytes.
+pub(super) fn longest(kind: Kind, texts: usize, bytes: usize) -> usize {
+    match kind {
+        Kind::Hello | Kind::Refusal => HELLO_BYTES,
+        Kind::Job => 0,
+        Kind::Texts => bytes
+            .saturating_add(texts.saturating_mul(4))
+            .saturating_add(CPU + 4),
+        Kind::Failed => CPU + FAILED_BYTES,
+        Kind::Cpu | Kind::Memory => 8,
+    }
+}
+
+/// The frame of an answer.
+pub(super) fn answer(
+    answer: &Result<Vec<String>, JobError>,
+    cpu_us: u64,
+) -> serde_json::Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(4096);
+    let kind = if answer.is_ok() {
+        Kind::Texts
+    } else {
+        Kind::Failed
+    };
+    begin(&mut out, kind);
+    out.extend_from_slice(&cpu_us.to_le_bytes());
+    match answer {
+        Ok(texts) => {
+            let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes();
+            out.extend_from_slice(&number(texts.len()));
+            for text in texts {
+                out.extend_from_slice(&number(text.len()));
+            }
+            for text in texts {
+                out.extend_from_slice(text.as_bytes());
+            }
+        }
+        Err(error) => serde_json::to_writer(&mut out, error)?,
+    }
+    finish(&mut out);
+    Ok(out)
+}
+
+/// Reads an answer of a worker that may be anybody's: exactly so many texts, of at most so many bytes together.
+/// Microseconds of CPU time come as the worker says.
+pub(super) fn read_answer(
+    kind: Kind,
+    body: &[u8],
+    texts: usize,
+    bytes: usize,
+) -> Result<(u64, Result<Vec<String>, JobError>), &'static str> {
+    let (cpu_us, rest) = body.split_first_chunk::<CPU>().ok_or("it is too short")?;
+    let cpu_us = u64::from_le_bytes(*cpu_us);
+    if kind == Kind::Failed {
+        let error: JobError =
+            serde_json::from_slice(rest).map_err(|_| "its error cannot be read")?;
+        return Ok((cpu_us, Err(error.bounded())));
+    }
+    let number = |rest: &mut &[u8]| -> Option<usize> {
+        let (number, after) = rest.split_first_chunk::<4>()?;
+        *rest = after;
+        usize::try_from(u32::from_le_bytes(*number)).ok()
+    };
+    let mut rest = rest;
+    if number(&mut rest) != Some(texts) {
+        return Err("it has another number of texts than was asked for");
+    }
+    let mut lengths = Vec::with_capacity(texts);
+    let mut all = 0usize;
+    for _ in 0..texts {
+        let length = number(&mut rest).ok_or("it is too short")?;
+        all = all.saturating_add(length);
+        lengths.push(length);
+    }
+    if all != rest.len() || all > bytes {
+        return Err("its texts are not as long as it says, or longer than they may be");
+    }
+    let mut out = Vec::with_capacity(texts);
+    for length in lengths {
+        let (text, after) = rest.split_at(length);
+        rest = after;
+        out.push(String::from_utf8(text.to_vec()).map_err(|_| "its texts are not UTF-8")?);
+    }
+    Ok((cpu_us, Ok(out)))
 }
 
 /// A frame as bytes.
@@ -106,4 +195,51 @@ pub(super) fn head(bytes: [u8; HEAD]) -> Option<(Kind, usize)> {
         Kind::of(kind)?,
         usize::try_from(u32::from_le_bytes([a, b, c, d])).ok()?,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::job::JobError;
+
+    fn body(answer: &Result<Vec<String>, JobError>) -> (Kind, Vec<u8>) {
+        let frame = super::answer(answer, 7).unwrap();
+        let (head, body) = frame.split_at(HEAD);
+        let (kind, length) = super::head(head.try_into().unwrap()).unwrap();
+        assert_eq!(length, body.len());
+        (kind, body.to_vec())
+    }
+
+    #[test]
+    fn an_answer_is_read_as_it_was_written() {
+        let texts = vec!["a\0é".to_owned(), String::new(), "b".to_owned()];
+        let (kind, body) = body(&Ok(texts.clone()));
+        assert!(body.len() <= longest(kind, 3, 5), "{}", body.len());
+        let (cpu_us, read) = read_answer(kind, &body, 3, 5).unwrap();
+        assert_eq!((cpu_us, read.unwrap()), (7, texts));
+        let (kind, body) = self::body(&Err(JobError::Output { actual: 9 }));
+        let (_, read) = read_answer(kind, &body, 3, 5).unwrap();
+        assert!(matches!(read, Err(JobError::Output { actual: 9 })));
+    }
+
+    #[test]
+    fn an_answer_that_is_not_what_was_asked_for_is_none() {
+        let (kind, good) = body(&Ok(vec!["aé".to_owned(), "b".to_owned()]));
+        for (texts, bytes) in [(1, 100), (3, 100), (usize::MAX, 100), (2, 3)] {
+            assert!(
+                read_answer(kind, &good, texts, bytes).is_err(),
+                "{texts} {bytes}"
+            );
+        }
+        for end in 0..good.len() {
+            assert!(read_answer(kind, &good[..end], 2, 100).is_err(), "{end}");
+        }
+        // lengths that add up to more than there is, and to what is no text
+        for (at, value) in [(12, 0xff), (15, 0xff), (12, 2)] {
+            let mut bad = good.clone();
+            bad[at] = value;
+            assert!(read_answer(kind, &bad, 2, 100).is_err(), "{at}");
+        }
+        assert!(read_answer(Kind::Failed, &good, 2, 100).is_err());
+    }
 }

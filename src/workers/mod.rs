@@ -6,7 +6,11 @@
 
 mod allocator;
 mod budget;
+mod caller;
+mod check;
 mod frame;
+#[cfg(unix)]
+mod line;
 #[cfg(unix)]
 mod pool;
 #[cfg(unix)]
@@ -19,10 +23,15 @@ mod suspects;
 mod worker;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
 
 pub use self::allocator::Allocator;
 pub use self::budget::{Budgets, Running, Spent};
+pub use self::caller::Caller;
+pub use self::check::Check;
 pub use self::frame::Hello;
 #[cfg(unix)]
 pub use self::worker::run;
@@ -52,8 +61,10 @@ pub struct Settings {
     pub queue_length: usize,
     /// Time that one of them waits.
     pub queue_wait_ms: u64,
-    /// Rendered text of one prompt, which bounds what is read of a worker's answer.
-    pub output_bytes: usize,
+    /// CPU time of the renders of one check together.
+    pub check_cpu_ms: u64,
+    /// CPU time that the renders for one caller's requests may take of the workers in a minute.
+    pub caller_cpu_ms_per_minute: u64,
     /// Whether workers may run where the kernel cannot shut them off, or templates without workers where there can be
     /// none.
     pub unsafe_rendering: bool,
@@ -71,7 +82,8 @@ impl Default for Settings {
             wall_ms: 1000,
             queue_length: 64,
             queue_wait_ms: 2000,
-            output_bytes: Limits::default().output_bytes,
+            check_cpu_ms: 30_000,
+            caller_cpu_ms_per_minute: 30_000,
             unsafe_rendering: false,
         }
     }
@@ -97,8 +109,15 @@ pub enum Probe {
     Open,
     /// Making a socket.
     Socket,
-    /// Starting a program.
+    /// Making another process.
+    Process,
+    /// Becoming another program.
     Program,
+}
+
+impl Probe {
+    /// Each of them.
+    pub const ALL: [Self; 4] = [Self::Open, Self::Socket, Self::Process, Self::Program];
 }
 
 /// A render and the CPU time it took in a worker; no time where there was none.
@@ -116,7 +135,8 @@ pub struct Renderer {
     #[cfg(unix)]
     pool: pool::Pool,
     #[cfg(unix)]
-    suspects: suspects::Suspects,
+    suspects: Arc<suspects::Suspects>,
+    budgets: Arc<Budgets<Caller>>,
     #[cfg(not(unix))]
     settings: Settings,
 }
@@ -131,10 +151,11 @@ impl Renderer {
     /// Starts nothing yet: workers are started when a prompt needs one.
     pub fn new(settings: Settings) -> Self {
         Self {
+            budgets: Arc::new(Budgets::new(settings.caller_cpu_ms_per_minute)),
             #[cfg(unix)]
             pool: pool::Pool::new(settings),
             #[cfg(unix)]
-            suspects: suspects::Suspects::default(),
+            suspects: Arc::default(),
             #[cfg(not(unix))]
             settings,
         }
@@ -169,9 +190,10 @@ impl Renderer {
         }
     }
 
-    /// Renders for a request.
+    /// Renders for a request of a caller, whose CPU time in workers is counted, also when it goes away.
     pub async fn render(
         &self,
+        caller: &Caller,
         prompt: &Prompt,
         bound: &BoundArguments,
         resources: &ResolvedResources,
@@ -182,87 +204,143 @@ impl Renderer {
         }
         #[cfg(unix)]
         {
-            let turn = if self.suspects.has(&prompt.closure_hash, Instant::now()) {
+            let now = Instant::now();
+            let has_most = self
+                .budgets
+                .left(caller, now)
+                .map_err(|spent| match spent {
+                    Spent::Budget {
+                        used_ms,
+                        limit_ms,
+                        wait,
+                    } => Stopped::Budget {
+                        used_ms,
+                        limit_ms,
+                        wait_seconds: wait.as_secs() + 1,
+                    },
+                    Spent::Running => Stopped::Unavailable(spent.to_string()),
+                })?;
+            let costly = self.suspects.has(&prompt.closure_hash, caller, now);
+            // who has used half of a minute's waits behind those who have not
+            let turn = if costly || !has_most {
                 pool::Turn::Last
             } else {
                 pool::Turn::First
             };
-            let done = self.in_worker(prompt, bound, resources, limits, turn).await;
-            if let Err(error) = &done.rendered
-                && error.is_costly()
-            {
-                self.suspects.add(&prompt.closure_hash, Instant::now());
-            }
-            done.rendered
+            let after: pool::After = {
+                let (budgets, suspects) = (self.budgets.clone(), self.suspects.clone());
+                let (closure, caller) = (prompt.closure_hash.clone(), caller.clone());
+                Box::new(move |ran| {
+                    let now = Instant::now();
+                    budgets.charge(&caller, ran.cpu, now);
+                    if is_costly(ran) {
+                        suspects.add(closure, caller, now);
+                    }
+                })
+            };
+            let job = Job::new(prompt, bound, resources, limits);
+            let ran = match task(&job) {
+                Ok(task) => self.pool.run(task, caller, turn, Some(after)).await,
+                Err(stopped) => return Err(stopped.into()),
+            };
+            done(prompt, resources, limits, ran).rendered
         }
         #[cfg(not(unix))]
-        self.in_process(prompt, bound, resources, limits).rendered
+        {
+            let _ = caller;
+            self.in_process(prompt, bound, resources, limits).rendered
+        }
     }
 
-    /// Renders in a worker, whatever the lane of the prompt, behind what is known to be quick.
+    /// Renders in a worker, whatever the lane of the prompt, behind what is known to be quick. Whoever asks charges for it.
     pub async fn isolated(
         &self,
+        caller: &Caller,
         prompt: &Prompt,
         bound: &BoundArguments,
         resources: &ResolvedResources,
         limits: &Limits,
     ) -> Done {
         #[cfg(unix)]
-        return self
-            .in_worker(prompt, bound, resources, limits, pool::Turn::Last)
-            .await;
+        {
+            let job = Job::new(prompt, bound, resources, limits);
+            let ran = match task(&job) {
+                Ok(task) => self.pool.run(task, caller, pool::Turn::Last, None).await,
+                Err(stopped) => pool::Ran {
+                    cpu: Duration::ZERO,
+                    texts: Err(stopped),
+                },
+            };
+            done(prompt, resources, limits, ran)
+        }
         #[cfg(not(unix))]
-        self.in_process(prompt, bound, resources, limits)
+        {
+            let _ = caller;
+            self.in_process(prompt, bound, resources, limits)
+        }
     }
 
-    #[cfg(unix)]
-    async fn in_worker(
-        &self,
-        prompt: &Prompt,
-        bound: &BoundArguments,
-        resources: &ResolvedResources,
-        limits: &Limits,
-        turn: pool::Turn,
-    ) -> Done {
-        let job = Job::new(prompt, bound, resources, limits);
-        let outcome = match frame::json(frame::Kind::Job, &job) {
-            Ok(job) => self.pool.run(job, turn).await,
-            Err(error) => Err(Stopped::Crashed(error.to_string())),
-        };
-        done(prompt, resources, limits, outcome)
+    /// The renders of one check, which are on a budget, until it is cancelled.
+    pub fn check(&self, cancel: CancellationToken) -> Check<'_> {
+        let budget = Duration::from_millis(self.settings().check_cpu_ms);
+        Check::new(self, Some(budget), cancel)
+    }
+
+    /// The renders of a check of what has passed one already, which are on no budget.
+    pub fn check_again(&self) -> Check<'_> {
+        Check::new(self, None, CancellationToken::new())
     }
 
     /// Renders for a build: blocks, waits as long as it takes, and tries once more where the machine was at fault.
-    pub fn render_for_build(
+    fn render_for_build(
         &self,
         prompt: &Prompt,
         bound: &BoundArguments,
         resources: &ResolvedResources,
         limits: &Limits,
-    ) -> Result<Rendered, RenderError> {
+        cancel: &CancellationToken,
+    ) -> Done {
         if !render::needs_worker(prompt, bound, resources, limits) {
-            return render(prompt, bound, resources, limits);
+            let began = thread_cpu_us();
+            let rendered = render(prompt, bound, resources, limits);
+            return Done {
+                rendered,
+                cpu: Duration::from_micros(thread_cpu_us().saturating_sub(began)),
+            };
         }
         #[cfg(unix)]
         {
             let attempt = || {
                 let job = Job::new(prompt, bound, resources, limits);
-                let outcome = match frame::json(frame::Kind::Job, &job) {
-                    Ok(job) => {
-                        let wall = Duration::from_millis(self.settings().wall_ms);
-                        self.pool.run_blocking(job, wall.max(PATIENT))
-                    }
-                    Err(error) => Err(Stopped::Crashed(error.to_string())),
+                let wall = Duration::from_millis(self.settings().wall_ms).max(PATIENT);
+                let ran = match task(&job) {
+                    Ok(task) => self.pool.run_blocking(task, wall, cancel),
+                    Err(stopped) => pool::Ran {
+                        cpu: Duration::ZERO,
+                        texts: Err(stopped),
+                    },
                 };
-                done(prompt, resources, limits, outcome).rendered
+                done(prompt, resources, limits, ran)
             };
-            match attempt() {
-                Err(RenderError::Stopped(stopped)) if stopped.is_passing() => attempt(),
-                decided => decided,
+            let first = attempt();
+            match &first.rendered {
+                Err(RenderError::Stopped(stopped))
+                    if stopped.is_passing() && !cancel.is_cancelled() =>
+                {
+                    let again = attempt();
+                    Done {
+                        cpu: first.cpu + again.cpu,
+                        ..again
+                    }
+                }
+                _ => first,
             }
         }
         #[cfg(not(unix))]
-        self.in_process(prompt, bound, resources, limits).rendered
+        {
+            let _ = cancel;
+            self.in_process(prompt, bound, resources, limits)
+        }
     }
 
     #[cfg(not(unix))]
@@ -284,28 +362,42 @@ impl Renderer {
     }
 }
 
+/// CPU time of the calling thread, in microseconds, where it is known.
+fn thread_cpu_us() -> u64 {
+    #[cfg(unix)]
+    return sandbox::thread_cpu_us();
+    #[cfg(not(unix))]
+    0
+}
+
 #[cfg(unix)]
-fn done(
-    prompt: &Prompt,
-    resources: &ResolvedResources,
-    limits: &Limits,
-    outcome: pool::Outcome,
-) -> Done {
-    match outcome {
-        Ok(answer) => Done {
-            rendered: render::assemble(prompt, resources, limits, answer.texts),
-            cpu: Duration::from_micros(answer.cpu_us),
-        },
-        Err(stopped) => Done {
-            cpu: match &stopped {
-                Stopped::Cpu { used_ms, .. } | Stopped::Wall { used_ms, .. } => {
-                    Duration::from_millis(*used_ms)
-                }
-                // how much is not known: as much as it may have been
-                Stopped::Memory { .. } | Stopped::Crashed(_) => Duration::from_millis(100),
-                _ => Duration::ZERO,
-            },
-            rendered: Err(stopped.into()),
+fn task(job: &Job<'_>) -> Result<pool::Task, Stopped> {
+    let frame =
+        frame::json(frame::Kind::Job, job).map_err(|error| Stopped::Crashed(error.to_string()))?;
+    Ok(pool::Task {
+        frame,
+        texts: job.texts(),
+        bytes: job.texts_bytes(),
+    })
+}
+
+/// Whether a render cost a worker as much as one can.
+#[cfg(unix)]
+fn is_costly(ran: &pool::Ran) -> bool {
+    match &ran.texts {
+        Ok(Ok(_)) => false,
+        Ok(Err(error)) => matches!(error, crate::prompt::job::JobError::Output { .. }),
+        Err(stopped) => stopped.is_costly(),
+    }
+}
+
+#[cfg(unix)]
+fn done(prompt: &Prompt, resources: &ResolvedResources, limits: &Limits, ran: pool::Ran) -> Done {
+    Done {
+        cpu: ran.cpu,
+        rendered: match ran.texts {
+            Ok(texts) => render::assemble(prompt, resources, limits, texts),
+            Err(stopped) => Err(stopped.into()),
         },
     }
 }

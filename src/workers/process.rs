@@ -8,16 +8,15 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::frame::{self, Answer, HEAD, Hello, Kind};
-use super::{Probe, Settings};
+use super::frame::{self, HEAD, Hello, Kind};
+use super::pool::{Ran, Task};
+use super::{Probe, Settings, sandbox};
 use crate::prompt::render::Stopped;
 
 /// Time from the start of a worker to its hello; a machine that is busy with other things may need it.
 const START: Duration = Duration::from_secs(20);
-/// Longest answer, for each byte of output: a control character is six in JSON.
-const ANSWER_TIMES: usize = 6;
-/// What an answer has besides.
-const ANSWER_REST: usize = 64 * 1024;
+/// Bytes that are made room for before they have come.
+const AHEAD: usize = 64 * 1024;
 
 /// A running worker. It is ended when this is dropped.
 #[derive(Debug)]
@@ -25,7 +24,8 @@ pub(super) struct Process {
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
-    answer_bytes: usize,
+    /// CPU time it had used when it last answered, where the kernel says.
+    used_us: Option<u64>,
     /// Jobs it has done.
     pub(super) jobs: u32,
 }
@@ -74,22 +74,20 @@ impl Process {
             child,
             input,
             output,
-            answer_bytes: settings
-                .output_bytes
-                .saturating_mul(ANSWER_TIMES)
-                .saturating_add(ANSWER_REST),
+            used_us: None,
             jobs: 0,
         };
         let pipes = rustix::io::ioctl_fionbio(&process.input, true)
             .and_then(|()| rustix::io::ioctl_fionbio(&process.output, true));
         pipes.map_err(|error| format!("{program}: {error}"))?;
-        match process.read(Instant::now() + START) {
+        match process.read(Instant::now() + START, 0, 0) {
             Ok((Kind::Hello, body)) => {
                 let hello: Hello = serde_json::from_slice(&body).unwrap_or_default();
                 let proven = hello.refused && hello.seccomp && hello.no_new_privileges;
                 if hello.environment == 0
                     && (proven || settings.unsafe_rendering || !cfg!(target_os = "linux"))
                 {
+                    process.used_us = process.cpu_us();
                     Ok(process)
                 } else {
                     Err(format!("{program}: a worker is not shut off: {hello:?}"))
@@ -108,44 +106,84 @@ impl Process {
     }
 
     /// Gives a job and waits for its answer. After an error the process is of no use any more.
-    pub(super) fn exchange(
-        &mut self,
-        job: &[u8],
-        settings: &Settings,
-        wall: Duration,
-    ) -> Result<Answer, Stopped> {
+    ///
+    /// Nothing the worker says is taken on trust: what it may answer is known, and its CPU time is what the kernel counts.
+    pub(super) fn exchange(&mut self, task: &Task, settings: &Settings, wall: Duration) -> Ran {
         self.jobs += 1;
+        let before = self.cpu_us();
         let started = Instant::now();
         let deadline = started + wall;
-        let answer = self.write(job, deadline).and_then(|()| self.read(deadline));
+        let answer = self
+            .write(&task.frame, deadline)
+            .and_then(|()| self.read(deadline, task.texts, task.bytes));
+        let elapsed = started.elapsed();
+        // before it is waited for: then nobody knows any more
+        self.used_us = self.cpu_us();
+        let measured = before.zip(self.used_us);
+        let measured = measured.map(|(before, after)| after.saturating_sub(before));
         let number = |body: &[u8]| {
             <[u8; 8]>::try_from(body)
                 .map(u64::from_le_bytes)
                 .unwrap_or_default()
         };
-        match answer {
-            Ok((Kind::Answer, body)) => serde_json::from_slice(&body)
-                .map_err(|error| Stopped::Crashed(format!("its answer cannot be read: {error}"))),
-            Ok((Kind::Cpu, body)) => Err(Stopped::Cpu {
-                // the two clocks are not quite one
-                used_ms: number(&body).max(settings.cpu_ms),
-                limit_ms: settings.cpu_ms,
-            }),
+        let mut claimed = Duration::from_millis(settings.cpu_ms);
+        let texts = match answer {
+            Ok((kind @ (Kind::Texts | Kind::Failed), body)) => {
+                match frame::read_answer(kind, &body, task.texts, task.bytes) {
+                    Ok((cpu_us, texts)) => {
+                        claimed = Duration::from_micros(cpu_us);
+                        Ok(texts)
+                    }
+                    Err(why) => Err(Stopped::Crashed(format!(
+                        "its answer is not one to this job: {why}"
+                    ))),
+                }
+            }
+            Ok((Kind::Cpu, body)) => {
+                // the two clocks are not quite one, and more than the whole time is none
+                let used_ms = number(&body).min(millis(elapsed)).max(settings.cpu_ms);
+                claimed = Duration::from_millis(used_ms);
+                Err(Stopped::Cpu {
+                    used_ms,
+                    limit_ms: settings.cpu_ms,
+                })
+            }
             Ok((Kind::Memory, body)) => Err(Stopped::Memory {
-                wanted: number(&body),
+                wanted: number(&body).max(settings.memory_bytes.saturating_add(1)),
                 limit: settings.memory_bytes,
             }),
             Ok(_) | Err(Broken::Gone) => Err(Stopped::Crashed(self.end())),
-            Err(Broken::Late) => Err(Stopped::Wall {
-                used_ms: millis(started.elapsed()),
-                limit_ms: millis(wall),
+            Err(Broken::Late) => {
+                claimed = elapsed;
+                Err(Stopped::Wall {
+                    used_ms: millis(elapsed),
+                    limit_ms: millis(wall),
+                })
+            }
+        };
+        let cpu = match measured {
+            Some(us) if texts.is_ok() => Duration::from_micros(us),
+            // one that has ended may be counted no more
+            Some(us) => Duration::from_micros(us).max(match &texts {
+                Err(Stopped::Cpu { .. }) => claimed,
+                _ => Duration::ZERO,
             }),
-        }
+            None => claimed.min(elapsed),
+        };
+        Ran { cpu, texts }
     }
 
-    /// Whether it still runs; one that is idle may have been ended from outside, for want of memory.
-    pub(super) fn is_alive(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+    /// Whether it can take another job: it still runs (one that is idle may have been ended from outside, for want of
+    /// memory), and it was idle while it had nothing to do.
+    pub(super) fn is_fit(&mut self, settings: &Settings) -> bool {
+        let since = self.used_us.zip(self.cpu_us());
+        let busy_us = since.map_or(0, |(then, now)| now.saturating_sub(then));
+        busy_us <= settings.cpu_ms.saturating_mul(1000) && matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// CPU time it has used, in microseconds, as the kernel counts it.
+    fn cpu_us(&self) -> Option<u64> {
+        sandbox::cpu_us_of(self.child.id())
     }
 
     /// Ends the process; how it ended, in words.
@@ -188,15 +226,25 @@ impl Process {
         Ok(())
     }
 
-    fn read(&mut self, deadline: Instant) -> Result<(Kind, Vec<u8>), Broken> {
+    /// A frame; one that is longer than any that is expected is none.
+    fn read(
+        &mut self,
+        deadline: Instant,
+        texts: usize,
+        bytes: usize,
+    ) -> Result<(Kind, Vec<u8>), Broken> {
         let mut head = [0; HEAD];
         self.fill(&mut head, deadline)?;
         let (kind, length) = frame::head(head).ok_or(Broken::Gone)?;
-        if length > self.answer_bytes {
+        if length > frame::longest(kind, texts, bytes) {
             return Err(Broken::Gone);
         }
-        let mut body = vec![0; length];
-        self.fill(&mut body, deadline)?;
+        let mut body = Vec::new();
+        while body.len() < length {
+            let at = body.len();
+            body.resize((at + AHEAD).min(length), 0);
+            self.fill(&mut body[at..], deadline)?;
+        }
         Ok((kind, body))
     }
 
@@ -222,9 +270,9 @@ pub(super) fn probe(settings: &Settings) -> Result<(), String> {
     if !cfg!(target_os = "linux") || settings.unsafe_rendering {
         return Ok(());
     }
-    for probe in [Probe::Open, Probe::Socket, Probe::Program] {
+    for probe in Probe::ALL {
         let mut worker = Process::start(settings, Some(probe))?;
-        let silent = worker.read(Instant::now() + START).is_err();
+        let silent = worker.read(Instant::now() + START, 0, 0).is_err();
         let ended = worker.end();
         if !silent || ended != format!("signal {}", libc::SIGSYS) {
             return Err(format!(

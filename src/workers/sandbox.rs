@@ -34,6 +34,8 @@ pub(super) fn enter(restrictions: &Restrictions) -> Result<Hello, String> {
             },
         )
     };
+    #[cfg(target_os = "linux")]
+    linux::close_others().map_err(|error| format!("close_range: {error}"))?;
     // the server comes first where CPU time is short
     let _ = rustix::process::nice(5);
     at_most(Resource::Core, 0).map_err(told("RLIMIT_CORE"))?;
@@ -78,14 +80,28 @@ pub(super) fn enter(restrictions: &Restrictions) -> Result<Hello, String> {
     Ok(hello)
 }
 
-/// Does what a worker must not survive.
+/// Does what a worker must not survive; the calls themselves, so that nothing on the way to them is what is refused.
 pub(super) fn attempt(probe: Probe) -> std::io::Result<()> {
     match probe {
         Probe::Open => std::fs::File::open("/").map(drop),
         Probe::Socket => std::os::unix::net::UnixDatagram::unbound().map(drop),
-        Probe::Program => std::process::Command::new("/proc/self/exe")
-            .spawn()
-            .map(drop),
+        Probe::Process => {
+            // SAFETY: the child, should there be one, only exits
+            match unsafe { libc::fork() } {
+                -1 => Err(std::io::Error::last_os_error()),
+                0 => unsafe { libc::_exit(0) },
+                _ => Ok(()),
+            }
+        }
+        Probe::Program => {
+            let (path, none) = (c"/proc/self/exe", [std::ptr::null()]);
+            // SAFETY: a path that ends with a zero, and two lists that end with a null pointer; when it succeeds, which it
+            // must not, this process says no hello
+            unsafe {
+                libc::execve(path.as_ptr(), none.as_ptr(), none.as_ptr());
+            }
+            Err(std::io::Error::last_os_error())
+        }
     }
 }
 
@@ -103,10 +119,6 @@ mod linux {
 
     pub(super) fn enter(restrictions: &Restrictions, hello: &mut Hello) -> Result<(), String> {
         let told = |what: &'static str| move |error: rustix::io::Errno| format!("{what}: {error}");
-        // SAFETY: this process has opened nothing; what stands above its three pipes came from whoever started its server
-        unsafe {
-            libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
-        }
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
             .map_err(told("PR_SET_PDEATHSIG"))?;
         rustix::thread::set_no_new_privs(true).map_err(told("PR_SET_NO_NEW_PRIVS"))?;
@@ -116,6 +128,31 @@ mod linux {
             Err(_) if restrictions.without_seccomp => Ok(()),
             Err(why) => Err(why),
         }
+    }
+
+    /// Closes what stands above the three pipes: this process has opened nothing, it came from whoever started its server.
+    pub(super) fn close_others() -> std::io::Result<()> {
+        // SAFETY: nothing in this process uses a file descriptor above its three pipes
+        let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
+        if closed == 0 {
+            return Ok(());
+        }
+        let error = std::io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::ENOSYS) {
+            return Err(error);
+        }
+        // a kernel before 5.9: one by one
+        let open: Vec<i32> = std::fs::read_dir("/proc/self/fd")?
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter(|number| *number > 2)
+            .collect();
+        for number in open {
+            // SAFETY: as above; the folder's own is closed already, which is an error that says nothing
+            unsafe {
+                libc::close(number);
+            }
+        }
+        Ok(())
     }
 
     /// First a filter that refuses, under which what must not be possible is tried; then the same one that kills.
@@ -130,7 +167,7 @@ mod linux {
         };
         apply(&refusing)?;
         let refused = |error: std::io::Error| error.raw_os_error() == Some(libc::EPERM);
-        for probe in [Probe::Open, Probe::Socket, Probe::Program] {
+        for probe in Probe::ALL {
             if !attempt(probe).err().is_some_and(refused) {
                 return Err(format!(
                     "a worker was not refused what it tried ({probe:?})"
@@ -247,17 +284,41 @@ fn set_timer(milliseconds: u64) {
 
 /// CPU time of this process, in microseconds.
 fn cpu_us() -> u64 {
+    read_clock(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or_default()
+}
+
+/// CPU time of the calling thread, in microseconds.
+pub(super) fn thread_cpu_us() -> u64 {
+    read_clock(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or_default()
+}
+
+/// CPU time of another process of this user, in microseconds, until it has been waited for; none where the kernel does
+/// not say.
+#[cfg(target_os = "linux")]
+pub(super) fn cpu_us_of(process: u32) -> Option<u64> {
+    let process = libc::pid_t::try_from(process).ok()?;
+    let mut clock = 0;
+    // SAFETY: `clock` lives through the call
+    let found = unsafe { libc::clock_getcpuclockid(process, &raw mut clock) };
+    (found == 0).then(|| read_clock(clock)).flatten()
+}
+
+/// Not known here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn cpu_us_of(_: u32) -> Option<u64> {
+    None
+}
+
+fn read_clock(clock: libc::clockid_t) -> Option<u64> {
     let mut now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: `now` lives through the call
-    unsafe {
-        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut now);
-    }
-    let whole = u64::try_from(now.tv_sec).unwrap_or_default();
-    let rest = u64::try_from(now.tv_nsec).unwrap_or_default();
-    whole * 1_000_000 + rest / 1000
+    let read = unsafe { libc::clock_gettime(clock, &raw mut now) };
+    let whole = u64::try_from(now.tv_sec).ok()?;
+    let rest = u64::try_from(now.tv_nsec).ok()?;
+    (read == 0).then_some(whole * 1_000_000 + rest / 1000)
 }
 
 fn catch_cpu_signal() {

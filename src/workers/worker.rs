@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 
-use super::frame::{self, Answer, HEAD, Kind};
+use super::frame::{self, HEAD, Kind};
 use super::{Restrictions, allocator, sandbox};
 use crate::prompt::Job;
 
@@ -35,7 +35,7 @@ pub fn run(restrictions: &Restrictions) -> std::io::Result<()> {
         let timer = sandbox::CpuTimer::start(restrictions.cpu_ms);
         let texts = job.run();
         let cpu_us = timer.stop();
-        let answer = frame::json(Kind::Answer, &Answer { texts, cpu_us })?;
+        let answer = frame::answer(&texts, cpu_us)?;
         output.write_all(&answer)?;
         output.flush()?;
     }

@@ -122,7 +122,10 @@ pub(super) async fn make<'a>(
     let mut resolved = catalog.resolve(&prompt, &bound)?;
     resolved.nonce = nonce()?;
     let renderer = call.service.registry.renderer();
-    let rendered = renderer.render(&prompt, &bound, &resolved, limits).await?;
+    let charged = &call.caller.charged;
+    let rendered = renderer
+        .render(charged, &prompt, &bound, &resolved, limits)
+        .await?;
     Ok(Made {
         catalog,
         prompt,

@@ -1,5 +1,6 @@
 //! Publishing with the real git: a data directory that is served, clones of it, and what git says to its user.
 
+mod budget;
 mod changes;
 mod disk;
 mod gate;

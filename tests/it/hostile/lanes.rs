@@ -336,8 +336,8 @@ proptest! {
         }).sum();
         prop_assert!(output as u64 <= most, "{} > {}: {}", output, most, body);
         let here = here.map(|r| seen(&r));
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let there = runtime.block_on(RENDERER.isolated(prompt, &bound, &resources, limits));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let there = runtime.block_on(RENDERER.isolated(&cuebook::workers::Caller::local(), prompt, &bound, &resources, limits));
         let there = there.rendered.map(|r| seen(&r));
         prop_assert_eq!(here, there, "{}", body);
     }

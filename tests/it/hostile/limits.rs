@@ -1,18 +1,20 @@
 //! Each limit of a render by its name and with both numbers, and what a caller may use of the workers.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use cuebook::api::preview::Previews;
 use cuebook::catalog::{Catalog, MemoryTree, Revision};
 use cuebook::prompt::render::Stopped;
 use cuebook::prompt::{BoundArguments, Limits, Prompt, RenderError, ResolvedResources};
-use cuebook::workers::{Renderer, Settings};
+use cuebook::workers::{Caller, Renderer, Settings};
 use serde_json::json;
 
 use super::{CALM, children, preview};
 use crate::support::library::TestLibrary;
 use crate::support::server::TestServer;
 use crate::support::{soon, worker_settings};
+
+static LOCAL: LazyLock<Caller> = LazyLock::new(Caller::local);
 
 /// A prompt that is not checked by rendering it.
 fn prompt(body: &str) -> Arc<Prompt> {
@@ -32,7 +34,7 @@ fn prompt(body: &str) -> Arc<Prompt> {
 async fn stopped(renderer: &Renderer, prompt: &Prompt) -> Stopped {
     let (bound, resources) = (BoundArguments::default(), ResolvedResources::default());
     let limits = Limits::default();
-    let rendering = renderer.render(prompt, &bound, &resources, &limits);
+    let rendering = renderer.render(&LOCAL, prompt, &bound, &resources, &limits);
     match soon("a render", rendering).await {
         Err(RenderError::Stopped(stopped)) => stopped,
         other => panic!("{other:?}"),
@@ -73,7 +75,7 @@ async fn time_by_the_clock() {
     let (bound, resources) = (BoundArguments::default(), ResolvedResources::default());
     for _ in 0..2 {
         let _ = renderer
-            .render(&calm, &bound, &resources, &Limits::default())
+            .render(&LOCAL, &calm, &bound, &resources, &Limits::default())
             .await;
     }
     let error = stopped(&renderer, &prompt(ENDLESS)).await;
@@ -122,7 +124,7 @@ async fn output() {
     let prompt = prompt("{% for i in range(end=100000) %}0123456789012345678901234{% endfor %}");
     let (bound, resources) = (BoundArguments::default(), ResolvedResources::default());
     let error = renderer
-        .render(&prompt, &bound, &resources, &Limits::default())
+        .render(&LOCAL, &prompt, &bound, &resources, &Limits::default())
         .await
         .unwrap_err();
     assert_eq!(
@@ -169,6 +171,279 @@ async fn a_queue_has_an_end_and_a_patience() {
     );
 }
 
+fn other(n: u8) -> Caller {
+    Caller::address([127, 0, 0, n].into())
+}
+
+/// A render for a caller that goes on by itself.
+fn begun(
+    renderer: &Arc<Renderer>,
+    caller: &Caller,
+    prompt: &Arc<Prompt>,
+) -> tokio::task::JoinHandle<Result<(), RenderError>> {
+    let (renderer, caller, prompt) = (renderer.clone(), caller.clone(), prompt.clone());
+    tokio::spawn(async move {
+        let (bound, resources) = (BoundArguments::default(), ResolvedResources::default());
+        let limits = Limits::default();
+        let rendered = renderer.render(&caller, &prompt, &bound, &resources, &limits);
+        rendered.await.map(drop)
+    })
+}
+
+const QUICK: &str = "{% for i in [2, 1] | sort %}{{ i }}{% endfor %}";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_longer_than_they_may_is_told_when_that_is() {
+    let renderer = Arc::new(with(|settings| {
+        settings.workers = 1;
+        settings.cpu_ms = 2000;
+        settings.queue_wait_ms = 100;
+    }));
+    // a worker is started, and is busy
+    soon("a render", begun(&renderer, &LOCAL, &prompt(QUICK)))
+        .await
+        .unwrap()
+        .unwrap();
+    let busy = begun(&renderer, &other(2), &prompt(ENDLESS));
+    let quick = prompt(QUICK);
+    let (mut waited, mut ran) = (None, 0);
+    while waited.is_none() {
+        match begun(&renderer, &LOCAL, &quick).await.unwrap() {
+            Err(RenderError::Stopped(Stopped::QueueWait {
+                waited_ms,
+                limit_ms,
+            })) => {
+                waited = Some((waited_ms, limit_ms));
+            }
+            // the other had not begun
+            Ok(()) => ran += 1,
+            Err(error) => panic!("{error}"),
+        }
+        assert!(ran < 1000);
+    }
+    let (waited_ms, limit_ms) = waited.unwrap();
+    assert!(
+        (100..2000).contains(&waited_ms) && limit_ms == 100,
+        "{waited_ms}"
+    );
+    assert!(!busy.is_finished(), "it was told when the worker was free");
+    busy.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_goes_away_leaves_the_queue() {
+    let renderer = Arc::new(with(|settings| {
+        settings.workers = 1;
+        settings.cpu_ms = 4000;
+        settings.queue_length = 2;
+    }));
+    let (quick, endless) = (prompt(QUICK), prompt(ENDLESS));
+    let busy = begun(&renderer, &LOCAL, &endless);
+    let full = |error: &RenderError| {
+        matches!(
+            error,
+            RenderError::Stopped(Stopped::QueueFull {
+                waiting: 2,
+                limit: 2
+            })
+        )
+    };
+    let mut waiting = Vec::new();
+    // until there is no place: one of them may have been given to the worker before the other
+    soon("the queue to be full", async {
+        loop {
+            let mut one = begun(&renderer, &LOCAL, &quick);
+            match tokio::time::timeout(std::time::Duration::from_millis(200), &mut one).await {
+                Err(_) => waiting.push(one),
+                Ok(Err(_)) => panic!("a task ended"),
+                Ok(Ok(Ok(()))) => {}
+                Ok(Ok(Err(error))) if full(&error) => break,
+                Ok(Ok(Err(error))) => panic!("{error}"),
+            }
+        }
+    })
+    .await;
+    assert_eq!(waiting.len(), 2);
+    assert!(!busy.is_finished());
+    for one in waiting {
+        one.abort();
+        assert!(one.await.unwrap_err().is_cancelled());
+    }
+    // there is room again, though no worker was free since
+    let mut next = begun(&renderer, &LOCAL, &quick);
+    let early = tokio::time::timeout(std::time::Duration::from_millis(300), &mut next).await;
+    assert!(early.is_err(), "{early:?}");
+    assert!(!busy.is_finished());
+    // and another caller, when the queue is full of one's, takes the place of the last
+    let mut own: Vec<_> = (0..2).map(|_| begun(&renderer, &LOCAL, &quick)).collect();
+    soon("the queue to be full", async {
+        while own.iter().all(|one| !one.is_finished()) {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    own.retain(|one| !one.is_finished());
+    assert_eq!(own.len(), 1);
+    let stranger = begun(&renderer, &other(2), &quick);
+    let displaced = soon("a place", own.remove(0)).await.unwrap();
+    assert!(full(&displaced.unwrap_err()));
+    assert!(!busy.is_finished() && !stranger.is_finished());
+    busy.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_caller_costs_is_not_felt_by_another() {
+    let renderer = Arc::new(with(|settings| {
+        settings.workers = 1;
+        settings.caller_cpu_ms_per_minute = 1_000_000;
+    }));
+    let (quick, endless) = (prompt(QUICK), prompt(ENDLESS));
+    let mut costly: Vec<_> = (0..20)
+        .map(|_| begun(&renderer, &other(2), &endless))
+        .collect();
+    // one has ended, so that all the others are in line
+    soon("a render", async {
+        while costly.iter().all(|one| !one.is_finished()) {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    soon("the other's", begun(&renderer, &LOCAL, &quick))
+        .await
+        .unwrap()
+        .unwrap();
+    costly.retain(|one| !one.is_finished());
+    assert!(costly.len() >= 10, "{} were left", costly.len());
+    for one in costly {
+        one.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_has_a_budget_and_is_charged_when_it_hangs_up() {
+    let renderer = Arc::new(with(|settings| settings.caller_cpu_ms_per_minute = 150));
+    let (quick, endless) = (prompt(QUICK), prompt(ENDLESS));
+    let mut refused = None;
+    soon("the budget to be spent", async {
+        while refused.is_none() {
+            let mut one = begun(&renderer, &other(2), &endless);
+            // gone as soon as it can be: what runs is charged all the same
+            match tokio::time::timeout(std::time::Duration::from_millis(20), &mut one).await {
+                Err(_) => one.abort(),
+                Ok(ended) => match ended.unwrap().unwrap_err() {
+                    RenderError::Stopped(stopped @ Stopped::Budget { .. }) => {
+                        refused = Some(stopped);
+                    }
+                    RenderError::Stopped(Stopped::Cpu { .. }) => {}
+                    error => panic!("{error}"),
+                },
+            }
+        }
+    })
+    .await;
+    let refused = refused.unwrap();
+    let Stopped::Budget {
+        used_ms,
+        limit_ms,
+        wait_seconds,
+    } = refused
+    else {
+        panic!("{refused}");
+    };
+    assert!(
+        used_ms >= 150 && limit_ms == 150 && wait_seconds >= 1,
+        "{refused}"
+    );
+    assert!(
+        refused
+            .to_string()
+            .contains("at most 150 are given in a minute (caller_cpu_ms_per_minute)")
+    );
+    // nobody else is held back, and the fast lane holds nobody back
+    begun(&renderer, &LOCAL, &quick).await.unwrap().unwrap();
+    begun(&renderer, &other(2), &prompt("{{ 'a' | upper }}"))
+        .await
+        .unwrap()
+        .unwrap();
+}
+
+/// A program that says the hello of a worker and then does something else.
+#[cfg(target_os = "linux")]
+fn impostor(folder: &std::path::Path, then: &str) -> Arc<Renderer> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = folder.join(format!("worker-{}", then.len()));
+    let hello = r#"{"environment":0,"refused":true,"no_new_privileges":true,"seccomp":true}"#;
+    let script = format!(
+        "#!/bin/sh\nprintf 'h\\{:03o}\\000\\000\\000%s' '{hello}'\n{then}\nread -r rest\n",
+        hello.len()
+    );
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    Arc::new(with(|settings| {
+        settings.executable = path;
+        settings.workers = 1;
+        settings.wall_ms = 10_000;
+    }))
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_worker_says_is_not_taken_on_trust() {
+    let folder = tempfile::tempdir().unwrap();
+    let quick = prompt(QUICK);
+    let before = super::peak_bytes();
+    for (then, why) in [
+        // four gigabytes of texts; of a refusal; a hello again
+        (r"printf 't\377\377\377\377'", ""),
+        (r"printf 'r\377\377\377\177'", ""),
+        (r"printf 'h\000\000\000\000'  ", ""),
+        // two texts where one was asked for, and one that is longer than it is
+        (
+            r"printf 't\024\000\000\000\000\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\000\000\000\000'",
+            "another number of texts",
+        ),
+        (
+            r"printf 't\021\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\377\000\000\000x'",
+            "not as long as it says",
+        ),
+        // more memory, and more CPU time, than numbers can be added to
+        (
+            r"printf 'm\010\000\000\000\377\377\377\377\377\377\377\377'",
+            "bytes of memory",
+        ),
+        (
+            r"printf 'c\010\000\000\000\377\377\377\377\377\377\377\377' ",
+            "CPU time",
+        ),
+    ] {
+        let renderer = impostor(folder.path(), then);
+        let ended = soon("an answer", begun(&renderer, &LOCAL, &quick))
+            .await
+            .unwrap();
+        let error = ended.unwrap_err().to_string();
+        assert!(error.contains(why), "{then}: {error}");
+    }
+    assert!(super::peak_bytes() - before < 64 * 1024 * 1024);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kernel_counts_what_a_worker_uses_and_not_the_worker() {
+    let folder = tempfile::tempdir().unwrap();
+    // when a job comes it counts for a while, and then says that it took no time at all
+    let renderer = impostor(
+        folder.path(),
+        r"/usr/bin/head -c 5 >/dev/null; i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; printf 't\021\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\001\000\000\000x'",
+    );
+    let (bound, resources) = (BoundArguments::default(), ResolvedResources::default());
+    let quick = prompt(QUICK);
+    let done = renderer
+        .isolated(&LOCAL, &quick, &bound, &resources, &Limits::default())
+        .await;
+    assert!(done.rendered.is_ok(), "{done:?}");
+    assert!(done.cpu.as_millis() > 20, "{done:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_is_replaced_after_so_many_renders_and_none_is_left() {
     let renderer = with(|settings| {
@@ -180,7 +455,7 @@ async fn a_worker_is_replaced_after_so_many_renders_and_none_is_left() {
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..9 {
         let rendered = renderer
-            .render(&looped, &bound, &resources, &Limits::default())
+            .render(&LOCAL, &looped, &bound, &resources, &Limits::default())
             .await;
         assert!(rendered.is_ok(), "{rendered:?}");
         seen.extend(children());
@@ -200,7 +475,9 @@ async fn an_idle_worker_that_was_killed_is_replaced_and_nobody_notices() {
     let (bound, resources) = (BoundArguments::default(), ResolvedResources::default());
     let limits = Limits::default();
     for _ in 0..3 {
-        let rendered = renderer.render(&looped, &bound, &resources, &limits).await;
+        let rendered = renderer
+            .render(&LOCAL, &looped, &bound, &resources, &limits)
+            .await;
         assert!(rendered.is_ok(), "{rendered:?}");
         let worker = children()[0].to_string();
         let killed = std::process::Command::new("kill")
@@ -281,7 +558,7 @@ async fn no_worker_is_started_while_all_prompts_are_fast() {
     let fast = prompt("{{ 'a' | upper }}{% for i in [1, 2] %}{{ i }}{% endfor %}");
     let (bound, resources) = (BoundArguments::default(), ResolvedResources::default());
     let rendered = renderer
-        .render(&fast, &bound, &resources, &Limits::default())
+        .render(&LOCAL, &fast, &bound, &resources, &Limits::default())
         .await;
     assert!(rendered.is_ok(), "{rendered:?}");
     assert_eq!(children(), Vec::<u32>::new());
@@ -392,6 +669,13 @@ async fn a_preview_shows_problems_messages_and_the_lane_together() {
             (status, Some(status.into())),
             "{answer}"
         );
+        if status == 413 {
+            let said = format!(
+                "the request is {} bytes; at most 2097152 are read (rendering.preview_bytes)",
+                ask.to_string().len()
+            );
+            assert_eq!(answer["detail"], json!(said));
+        }
     }
     let (_, answer) = preview(&server, &json!({ "name": "triage", "text": text })).await;
     assert_eq!(answer["problems"][1]["code"], "arguments", "{answer}");

@@ -44,7 +44,7 @@ fn status_number(key: &str) -> u64 {
 }
 
 /// Processes whose parent this one is, zombies included (Linux; none elsewhere).
-pub(super) fn children() -> Vec<u32> {
+pub(crate) fn children() -> Vec<u32> {
     let me = std::process::id();
     let Ok(folder) = std::fs::read_dir("/proc") else {
         return Vec::new();

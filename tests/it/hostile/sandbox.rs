@@ -69,8 +69,8 @@ fn a_worker_proves_that_it_is_shut_off_and_is() {
 }
 
 #[test]
-fn opening_a_file_making_a_socket_and_starting_a_program_end_it() {
-    for probe in ["open", "socket", "program"] {
+fn opening_a_file_making_a_socket_a_process_and_becoming_a_program_end_it() {
+    for probe in ["open", "socket", "process", "program"] {
         let mut child = worker(&["--probe", probe]).spawn().unwrap();
         assert_eq!(hello(&mut child).0, b'h');
         let ended = child.wait().unwrap();

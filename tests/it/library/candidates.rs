@@ -38,7 +38,13 @@ fn check(
     let quarantine = Repository::open(&library.bare())
         .unwrap()
         .with_objects(&library.clone().join(".git/objects"));
-    let checked = registry.check(&quarantine, &commit).unwrap();
+    let checked = registry
+        .check(
+            &quarantine,
+            &commit,
+            &tokio_util::sync::CancellationToken::new(),
+        )
+        .unwrap();
     (commit, checked)
 }
 
