@@ -221,7 +221,7 @@ fn write(path: &Path, count: usize) {
 fn prompt(i: usize, note: &str) -> String {
     let mut body = String::new();
     for step in 0..14 {
-        if i % 2 == 0 {
+        if i.is_multiple_of(2) {
             let _ = writeln!(
                 body,
                 "{step}. Check what changed in the service and say what you ruled out, with the evidence for it."
@@ -236,7 +236,7 @@ fn prompt(i: usize, note: &str) -> String {
     if i % 1000 == 317 {
         let _ = writeln!(body, "Then run rollback-{i} and 정산배치{i}.");
     }
-    let title = if i % 2 == 0 {
+    let title = if i.is_multiple_of(2) {
         format!("Payment outage {i}")
     } else {
         format!("결제 장애 {i}")

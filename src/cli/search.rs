@@ -61,24 +61,20 @@ enum Format {
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let query = args.words.join(" ");
-    let page = match &args.library {
-        Some(library) => {
-            let after = args.cursor.as_deref().map(|cursor| {
-                Cursor::decode(cursor)
-                    .context("--cursor must be a `next_cursor` of an earlier answer")
-            });
-            let ask = Ask {
-                after: after.transpose()?,
-                ..Ask::new(query, usize::try_from(args.limit)?)
-            };
-            Page::from(scan(&catalog(library)?, &ask))
-        }
-        None => {
-            let limit = args.limit.to_string();
-            let mut asked = vec![("q", &*query), ("limit", &*limit)];
-            asked.extend(args.cursor.as_deref().map(|cursor| ("cursor", cursor)));
-            Service::open(&args.config)?.get("/api/v1/search", &asked)?
-        }
+    let page = if let Some(library) = &args.library {
+        let after = args.cursor.as_deref().map(|cursor| {
+            Cursor::decode(cursor).context("--cursor must be a `next_cursor` of an earlier answer")
+        });
+        let ask = Ask {
+            after: after.transpose()?,
+            ..Ask::new(query, usize::try_from(args.limit)?)
+        };
+        Page::from(scan(&catalog(library)?, &ask))
+    } else {
+        let limit = args.limit.to_string();
+        let mut asked = vec![("q", &*query), ("limit", &*limit)];
+        asked.extend(args.cursor.as_deref().map(|cursor| ("cursor", cursor)));
+        Service::open(&args.config)?.get("/api/v1/search", &asked)?
     };
     match args.format {
         Format::Text => text(&page, out)?,
