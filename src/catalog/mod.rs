@@ -3,6 +3,7 @@
 //! Pure: takes bytes and gives values. Knows no git, no network and no clock.
 
 pub mod build;
+pub mod complete;
 pub mod difference;
 pub mod examples;
 mod findings;
@@ -34,6 +35,8 @@ use crate::prompt::{
 };
 
 pub use build::{Built, Update, build, update};
+pub use complete::{Completion, MAX_VALUES, Recent};
+use complete::{ValueIndex, Values};
 pub use difference::Difference;
 pub use library::{Library, ResourceFamily};
 pub use listed::{Listed, list_key};
@@ -41,10 +44,11 @@ use listed::{Ordered, folder_key};
 use parts::Parts;
 use prompts::literal_scheme;
 use resources::SchemeHash;
-use text::{fold, fold_query};
+use text::{clip, fold};
 pub use tree::{Change, Entry, EntryKind, MemoryTree, ObjectId, Tree};
-pub use values::{Completion, MAX_VALUES};
-use values::{ValueIndex, complete};
+
+/// Longest value of another argument that `where` compares with, in bytes.
+const MAX_KEY: usize = 4096;
 
 /// Where a catalog's content was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -219,34 +223,29 @@ impl Catalog {
             .is_some_and(|prompts| prompts.contains_key(prompt))
     }
 
-    /// Values for an argument being typed, narrowed by the other arguments; nothing for an unknown argument.
+    /// Values for an argument being typed, narrowed by the other arguments; nothing for an unknown argument. `recent` is
+    /// what was used for it, and is looked at where the argument says so.
     pub fn complete(
         &self,
         prompt: &Prompt,
         argument: &str,
         typed: &str,
         context: &BTreeMap<String, String>,
+        recent: &[Recent],
     ) -> Completion {
         let Some(argument) = prompt.arguments.iter().find(|a| &*a.name == argument) else {
             return Completion::default();
         };
-        let sources = &argument.values;
-        let folded = fold_query(typed);
-        let mut indexes = Vec::new();
-        if !sources.list.is_empty() {
-            indexes.push(Arc::new(ValueIndex::plain(
-                sources.list.iter().map(String::as_str),
-            )));
+        let declared = &argument.values;
+        let file = declared.file.as_deref().and_then(|f| self.values.get(f));
+        let pattern = declared.resource.as_deref().and_then(|p| self.pattern(p));
+        let mut sources = vec![Values::Listed(&declared.list)];
+        sources.extend(file.map(|file| Values::Indexed(file)));
+        sources.extend(pattern.map(Values::Indexed));
+        if declared.recent {
+            sources.push(Values::Recent(recent));
         }
-        let file = sources.file.as_deref().and_then(|f| self.values.get(f));
-        indexes.extend(file.cloned());
-        indexes.extend(
-            sources
-                .resource
-                .as_deref()
-                .and_then(|pattern| self.pattern(pattern)),
-        );
-        let wanted = sources
+        let wanted = declared
             .where_argument
             .as_deref()
             .and_then(|other| {
@@ -261,14 +260,13 @@ impl Catalog {
                 };
                 given.or_else(default)
             })
-            .map(|value| fold(value));
-        complete(&indexes, &folded, |candidate| match &wanted {
-            Some(wanted) => candidate
-                .key
-                .as_deref()
-                .is_none_or(|key| fold(key) == *wanted),
-            None => true,
-        })
+            .map(|value| fold(clip(value, MAX_KEY)));
+        complete::complete(&sources, typed, wanted.as_deref())
+    }
+
+    /// Waits until every values file is indexed; those of many values are, after the catalog is served.
+    pub fn wait_for_values(&self) {
+        self.values.values().for_each(|values| values.wait());
     }
 
     /// Values for a variable of a declared family's template; nothing for one that is not declared.
@@ -287,6 +285,12 @@ impl Catalog {
         else {
             return Completion::default();
         };
+        // a prompt may have the same pattern, which is found once
+        if family.parsed.variables().eq([variable])
+            && let Some(known) = self.pattern(template)
+        {
+            return complete::complete(&[Values::Indexed(known)], typed, None);
+        }
         let mut values: Vec<String> = Vec::new();
         for resource in self.of_scheme(family.parsed.scheme()) {
             for uri in [&resource.uri, &resource.long_uri] {
@@ -308,8 +312,7 @@ impl Catalog {
         }
         values.sort();
         values.dedup();
-        let index = Arc::new(ValueIndex::plain(values.iter().map(String::as_str)));
-        complete(&[index], &fold_query(typed), |_| true)
+        complete::complete(&[Values::Listed(&values)], typed, None)
     }
 
     /// All resources sorted by URI.
@@ -328,7 +331,7 @@ impl Catalog {
     }
 
     /// Values of the one variable of a `values: { resource: … }` pattern that have a resource; found when first asked for.
-    fn pattern(&self, pattern: &str) -> Option<Arc<ValueIndex>> {
+    fn pattern(&self, pattern: &str) -> Option<&ValueIndex> {
         let pattern = self.parts.patterns.get(pattern)?;
         let index = pattern.values.get_or_init(|| {
             let mut values: BTreeSet<String> = BTreeSet::new();
@@ -344,7 +347,7 @@ impl Catalog {
             }
             Arc::new(ValueIndex::plain(values.iter().map(String::as_str)))
         });
-        Some(index.clone())
+        Some(index)
     }
 
     /// What is at a URI (short or long form, compared decoded, NFC, first segment without case).

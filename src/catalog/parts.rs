@@ -13,13 +13,13 @@ use crate::prompt::closure::Partials;
 use crate::prompt::parse::Partial;
 use crate::prompt::source::Source;
 
+use super::complete::ValueIndex;
 use super::findings::Findings;
 use super::library::Labels;
 use super::prompts::literal_scheme;
 use super::resources::{Claims, ResourceFile, Served};
 use super::tree::{Entry, EntryKind, ObjectId};
 use super::uri::UriTemplate;
-use super::values::ValueIndex;
 
 /// A file of a revision, and what was made of it.
 #[derive(Debug, Clone)]

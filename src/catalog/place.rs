@@ -7,8 +7,9 @@ use crate::prompt::parse;
 use crate::prompt::problem::{Problem, Severity};
 use crate::prompt::source::Source;
 
+use super::complete::ValueIndex;
 use super::tree::{Entry, EntryKind, Tree};
-use super::values::{self, ValueIndex};
+use super::values;
 use super::work::withhold;
 
 /// Which part of a library a path belongs to.
@@ -166,5 +167,5 @@ pub(super) fn values_file(
     problems: &mut Vec<Problem>,
 ) -> io::Result<Option<ValueIndex>> {
     let source = text(tree, entry, limits, problems)?;
-    Ok(source.map(|source| ValueIndex::new(values::parse(&source, problems))))
+    Ok(source.map(|source| ValueIndex::new(values::parse(source, problems))))
 }

@@ -13,13 +13,18 @@ pub fn fold(text: &str) -> String {
     text.nfkc().flat_map(char::to_lowercase).nfkc().collect()
 }
 
-/// A query cut to [`MAX_QUERY`] bytes at a character boundary.
-pub fn clip_query(text: &str) -> &str {
-    let mut end = text.len().min(MAX_QUERY);
+/// A text cut to some bytes at a character boundary.
+pub(super) fn clip(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     &text[..end]
+}
+
+/// A query cut to [`MAX_QUERY`] bytes at a character boundary.
+pub fn clip_query(text: &str) -> &str {
+    clip(text, MAX_QUERY)
 }
 
 /// A query cut to [`MAX_QUERY`] bytes at a character boundary, folded.
@@ -31,17 +36,35 @@ pub fn fold_query(text: &str) -> String {
 /// being typed is a prefix: 서우 of 서울.
 pub fn jamo(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
-    each_folded(text, |c| match syllable(c) {
-        Some((initial, vowel, last)) => {
-            out.push(INITIALS[initial]);
-            keys(VOWELS[vowel], &mut out);
-            if let Some(last) = last {
-                keys(FINALS[last], &mut out);
-            }
+    each_folded(text, |c| {
+        if !spell(c, &mut out) {
+            out.push(c);
         }
-        None => keys(c, &mut out),
     });
     out
+}
+
+/// Adds the keys that type a syllable or a jamo; false, with nothing added, for what is no Hangul.
+pub(super) fn spell(c: char, out: &mut String) -> bool {
+    if let Some((initial, vowel, last)) = syllable(c) {
+        out.push(INITIALS[initial]);
+        keys(VOWELS[vowel], out);
+        if let Some(last) = last {
+            keys(FINALS[last], out);
+        }
+        return true;
+    }
+    let hangul = written_jamo(c) || ('\u{1100}'..='\u{11C2}').contains(&c);
+    let before = out.len();
+    if hangul {
+        keys(c, out);
+        // an old letter that no keyboard has
+        if out[before..].chars().any(|c| !written_jamo(c)) {
+            out.truncate(before);
+            return false;
+        }
+    }
+    hangul
 }
 
 /// A text folded, each Hangul syllable as its initial consonant, without white space: ㄱㅈ for 결제.
@@ -90,7 +113,12 @@ fn syllable(c: char) -> Option<(usize, usize, Option<usize>)> {
 }
 
 /// The characters of a folded text, but compatibility jamo as they were written: NFKC would join them into syllables.
-fn each_folded(text: &str, mut each: impl FnMut(char)) {
+pub(super) fn each_folded(text: &str, mut each: impl FnMut(char)) {
+    if text.is_ascii() {
+        return text
+            .bytes()
+            .for_each(|b| each(b.to_ascii_lowercase().into()));
+    }
     let mut rest = text;
     while let Some(at) = rest.find(written_jamo) {
         fold(&rest[..at]).chars().for_each(&mut each);

@@ -551,7 +551,7 @@ fn completion_offers_the_resources_that_exist() {
     let complete = |argument: &str, typed: &str| {
         built
             .catalog
-            .complete(prompt, argument, typed, &BTreeMap::new())
+            .complete(prompt, argument, typed, &BTreeMap::new(), &[])
             .values
     };
     assert_eq!(

@@ -59,7 +59,7 @@ pub(super) fn complete(call: &Call<'_>) -> Result<Answer, Failure> {
                 .prompt(name)
                 .filter(|prompt| in_folder(prompt, call.folder()))
             {
-                Some(prompt) => catalog.complete(prompt, &argument, &value, &context),
+                Some(prompt) => catalog.complete(prompt, &argument, &value, &context, &[]),
                 None => Completion::default(),
             }
         }

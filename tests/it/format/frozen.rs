@@ -70,7 +70,7 @@ fn everything(built: &Built) -> String {
             .unwrap();
             for service in ["", "payments"] {
                 let context = BTreeMap::from([("service".to_owned(), service.to_owned())]);
-                let completion = catalog.complete(prompt, &argument.name, "", &context);
+                let completion = catalog.complete(prompt, &argument.name, "", &context, &[]);
                 writeln!(w, "  with {service:?}: {:?}", completion.values).unwrap();
             }
         }

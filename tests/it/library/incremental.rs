@@ -255,7 +255,7 @@ fn facts(catalog: &Catalog) -> Vec<String> {
         ));
         for argument in &prompt.arguments {
             for typed in ["", "p", "S"] {
-                let found = catalog.complete(prompt, &argument.name, typed, &BTreeMap::new());
+                let found = catalog.complete(prompt, &argument.name, typed, &BTreeMap::new(), &[]);
                 out.push(format!("{} {typed}: {found:?}", argument.name));
             }
         }
