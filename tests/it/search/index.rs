@@ -9,7 +9,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use tempfile::TempDir;
 
-use super::oracle::{found, keys};
+use super::oracle::{are_consonants, found, keys};
 use super::ways::serve;
 use super::*;
 use crate::support::http::send;
@@ -172,7 +172,6 @@ fn the_index_finds_what_a_naive_search_finds_whatever_was_published() {
 /// What is marked is there, and holds a word of the query.
 fn check_snippets(found: &Found, query: &str) {
     let words: Vec<String> = query.split_whitespace().map(keys).collect();
-    let initials = |word: &String| !word.chars().any(|c| !('ㄱ'..='ㅎ').contains(&c));
     for hit in &found.hits {
         assert!(!hit.matches.is_empty(), "{query:?} {}", hit.item.name());
         for shown in &hit.matches {
@@ -184,7 +183,7 @@ fn check_snippets(found: &Found, query: &str) {
                 assert!(
                     words
                         .iter()
-                        .any(|word| marked.contains(word) || initials(word)),
+                        .any(|word| marked.contains(word) || are_consonants(word)),
                     "{query:?} {shown:?}"
                 );
             }
