@@ -262,6 +262,7 @@ async fn server(path: &Path) {
         mcp: service,
         api: Api::new(registry.clone(), Previews::default()),
         git: None,
+        records: None,
         upstream: None,
         allowed: Arc::new(Allowed::default()),
         url: "http://localhost".into(),

@@ -93,6 +93,7 @@ fn calls(criterion: &mut Criterion) {
         registry: registry.clone(),
         mcp: service.clone(),
         git: None,
+        records: None,
         upstream: None,
         api: Api::new(registry, Previews::default()),
         allowed: Arc::new(Allowed::default()),

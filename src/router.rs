@@ -15,6 +15,7 @@ use crate::api::{self, Api};
 use crate::git_http;
 use crate::http::{Allowed, json_error, layers};
 use crate::mcp;
+use crate::records::Records;
 use crate::registry::{Registry, Status};
 use crate::upstream::{self, Upstream};
 
@@ -31,6 +32,8 @@ pub struct AppState {
     pub git: Option<Arc<git_http::Endpoint>>,
     /// The repository that the library follows, when it does.
     pub upstream: Option<Arc<Upstream>>,
+    /// What was used, delivered and done; none where a work tree is served.
+    pub records: Option<Arc<Records>>,
     /// Hosts and origins that are served.
     pub allowed: Arc<Allowed>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
@@ -135,6 +138,13 @@ async fn readyz(State(state): State<AppState>) -> Response {
     let snapshot = state.registry.snapshot();
     let now = &snapshot.status;
     let mut messages = messages(now);
+    if let Some(error) = state.registry.counting_error() {
+        messages.push(format!(
+            "the versions of the prompts could not be counted: {error}; prompts are served and published, and it is \
+             tried again by itself"
+        ));
+    }
+    messages.extend(state.records.iter().flat_map(|records| records.messages()));
     let following = state.upstream.as_ref().map(|upstream| {
         let settings = upstream.settings();
         let status = upstream.status();
@@ -163,6 +173,16 @@ async fn readyz(State(state): State<AppState>) -> Response {
     } else {
         (StatusCode::OK, "degraded")
     };
+    // nothing is wrong, and it ends by itself
+    if let Some((done, total)) = state.registry.counting()
+        && state.registry.counting_error().is_none()
+    {
+        messages.push(format!(
+            "the versions of the prompts are being numbered, {done} of {} commits are read; prompts are served and \
+             published meanwhile",
+            if total == 0 { "all".to_owned() } else { total.to_string() }
+        ));
+    }
     let ready = Ready {
         status,
         served: now.served.as_deref(),

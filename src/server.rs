@@ -19,12 +19,14 @@ use crate::config::Config;
 use crate::gate::Gate;
 use crate::git::{self, Repository, pack};
 use crate::git_http;
+use crate::history::History;
 use crate::http::Allowed;
 #[cfg(unix)]
 use crate::http::serve_unix;
 use crate::http::{Limits as HttpLimits, serve};
 use crate::mcp;
 use crate::proposals::Proposals;
+use crate::records::Records;
 use crate::registry::source::{Library, PARTS};
 use crate::registry::{self, Registry};
 use crate::router::{AppState, router};
@@ -32,6 +34,7 @@ use crate::search::Search;
 use crate::starter::{self, Language};
 use crate::store::Store;
 use crate::upstream::{Mode, Upstream};
+use crate::versions;
 
 /// What is served.
 #[derive(Debug, Clone)]
@@ -60,6 +63,8 @@ pub struct Running {
     pub created: bool,
     /// What it serves.
     pub registry: Arc<Registry>,
+    /// What was used, delivered and done; none where a work tree is served.
+    pub records: Option<Arc<Records>>,
     shutdown: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
     git: Option<Git>,
@@ -81,7 +86,10 @@ impl Running {
             if let Some(keeping_up) = git.keeping_up {
                 let _ = keeping_up.await;
             }
-            if let Some(store) = git.store {
+            // what was asked for and done until now is written
+            git.recorded.cancel();
+            let _ = git.recording.await;
+            if let Ok(store) = git.records.store() {
                 store.close().await;
             }
         }
@@ -95,7 +103,9 @@ struct Git {
     answering: JoinHandle<()>,
     tidying: JoinHandle<()>,
     keeping_up: Option<JoinHandle<()>>,
-    store: Option<Store>,
+    recorded: CancellationToken,
+    recording: JoinHandle<()>,
+    records: Arc<Records>,
 }
 
 /// Starts a server; it runs until [`Running::stop`].
@@ -194,16 +204,29 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         .clone()
         .unwrap_or_else(|| format!("http://{address}"));
     let shutdown = CancellationToken::new();
+    let records = match &data_dir {
+        Some(data_dir) => Some(open_records(data_dir, config).await),
+        None => None,
+    };
+    let kept = match &records {
+        Some(records) => kept_versions(&registry, records).await,
+        None => None,
+    };
     let search = Arc::new(Search::new());
-    let mcp = mcp::Service::new(registry.clone(), config.mcp(session_key));
-    let mcp = Arc::new(mcp.with_search(search.clone()));
+    let mut mcp =
+        mcp::Service::new(registry.clone(), config.mcp(session_key)).with_search(search.clone());
+    if let Some(records) = &records {
+        mcp = mcp.with_records(records.clone());
+    }
+    let mcp = Arc::new(mcp);
     let pushes = TaskTracker::new();
     let previews = Previews::new(config.preview_cpu_ms_per_minute, config.preview_bytes);
     let mut api = Api::new(registry.clone(), previews);
     api.search = search.clone();
+    api.records.clone_from(&records);
     let mut upstream = None;
-    let (git, endpoint) = match &data_dir {
-        Some(data_dir) => {
+    let (git, endpoint) = match (&data_dir, &records) {
+        (Some(data_dir), Some(records)) => {
             let repository = Repository::open(&data_dir.join("library.git"))?;
             upstream = config.upstream().map(|settings| {
                 Arc::new(Upstream::new(
@@ -214,20 +237,20 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
             });
             let (git, endpoint, gate) = take_pushes(
                 data_dir,
-                repository,
+                &repository,
                 &registry,
                 &mcp,
+                records,
                 config,
                 upstream.as_ref(),
                 &url,
                 &pushes,
                 shutdown.clone(),
-            )
-            .await?;
+            )?;
             api.gate = Some(gate);
             (Some(git), Some(endpoint))
         }
-        None => (None, None),
+        _ => (None, None),
     };
     let state = AppState {
         registry: registry.clone(),
@@ -235,14 +258,22 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         api,
         git: endpoint,
         upstream: upstream.clone(),
+        records: records.clone(),
         allowed,
         url: url.as_str().into(),
         shutdown: shutdown.clone(),
     };
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
-    let mut tasks = vec![watching];
-    if let Some(store) = git.as_ref().and_then(|git| git.store.clone()) {
-        search.index_in(store);
+    let counting = tokio::spawn(registry.clone().keep_counted(shutdown.clone()));
+    let mut tasks = vec![watching, counting];
+    if let Some(Ok(store)) = records.as_ref().map(|records| records.store()) {
+        search.index_in(store.clone());
+        tasks.push(tokio::spawn(versions::keep(
+            registry.clone(),
+            store.clone(),
+            kept,
+            shutdown.clone(),
+        )));
         tasks.push(tokio::spawn(
             search.keep(registry.clone(), shutdown.clone()),
         ));
@@ -256,6 +287,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         library,
         created,
         registry,
+        records,
         shutdown,
         tasks,
         git,
@@ -309,6 +341,21 @@ struct Opened {
     /// Where there is one, pushes are taken.
     data_dir: Option<PathBuf>,
     lock: Option<File>,
+}
+
+/// Reads the versions that the database has kept, and counts on from them. What is served needs neither.
+async fn kept_versions(registry: &Arc<Registry>, records: &Records) -> Option<Arc<History>> {
+    let kept = versions::load(records.store().ok()?)
+        .await
+        .inspect_err(|error| tracing::error!(%error, "the kept versions could not be read"))
+        .ok()??;
+    let counting = registry.clone();
+    let from = kept.clone();
+    let counted = tokio::task::spawn_blocking(move || counting.count_from(from)).await;
+    if let Ok(Err(error)) = counted {
+        tracing::error!(%error, "versions could not be counted on from those that were kept");
+    }
+    Some(Arc::new(kept))
 }
 
 fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
@@ -380,16 +427,35 @@ fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
     }
 }
 
+/// Opens the database. What is served needs none: without it nothing is proposed or recorded, and the rest goes on.
+async fn open_records(data_dir: &Path, config: &Config) -> Arc<Records> {
+    let database = data_dir.join("cuebook.db");
+    let store = match Store::open(&database).await {
+        Ok(store) => {
+            if let Some(mended) = store.mended() {
+                tracing::error!("{mended}");
+            }
+            Ok(store)
+        }
+        Err(error) => {
+            tracing::error!(%error, path = %database.display(), "prompts are served and published, but nothing can be proposed or recorded");
+            Err(format!("{}: {error}", database.display()))
+        }
+    };
+    Arc::new(Records::new(data_dir, store, config.records()))
+}
+
 #[allow(
     clippy::too_many_arguments,
     reason = "the parts of one composition, named at its one call"
 )]
 /// Opens the gate and its socket, puts the hooks in their place, and makes the endpoint of git clients.
-async fn take_pushes(
+fn take_pushes(
     data_dir: &Path,
-    repository: Repository,
+    repository: &Repository,
     registry: &Arc<Registry>,
     mcp: &Arc<mcp::Service>,
+    records: &Arc<Records>,
     config: &Config,
     upstream: Option<&Arc<Upstream>>,
     url: &str,
@@ -406,34 +472,34 @@ async fn take_pushes(
     }
     let settings = pack::own_settings(&hooks, config.git.max_push_bytes);
     repository.configure(&settings)?;
-    let database = data_dir.join("cuebook.db");
-    // what is served needs no database: without it there are only no proposals
-    let (store, proposals) = match Store::open(&database).await {
-        Ok(store) => {
-            let proposals = Arc::new(Proposals::new(
-                store.clone(),
-                repository.clone(),
-                upstream
-                    .filter(|upstream| upstream.settings().mode == Mode::Propose)
-                    .cloned(),
-            ));
-            (Some(store), Ok(proposals))
-        }
-        Err(error) => {
-            tracing::error!(%error, path = %database.display(), "prompts are served and published, but no proposals can be taken");
-            (None, Err(format!("{}: {error}", database.display())))
-        }
+    let proposals = match records.store() {
+        Ok(store) => Ok(Arc::new(Proposals::new(
+            store.clone(),
+            repository.clone(),
+            upstream
+                .filter(|upstream| upstream.settings().mode == Mode::Propose)
+                .cloned(),
+        ))),
+        Err(error) => Err(error.to_owned()),
     };
     let kept_up = proposals.as_ref().ok().cloned();
     let told = mcp.clone();
-    let gate = Arc::new(Gate::new(
+    let gate = Gate::new(
         registry.clone(),
         repository.clone(),
         proposals,
         config.gate(url.to_owned()),
         Some(Box::new(move || told.open_streams())),
-    ));
+    );
+    let gate = Arc::new(gate.with_records(records.clone()));
     let cancel = CancellationToken::new();
+    let recorded = CancellationToken::new();
+    let recording = tokio::spawn(records.clone().run(
+        registry.clone(),
+        repository.clone(),
+        upstream.map(|upstream| upstream.settings().remote.url.clone()),
+        recorded.clone(),
+    ));
     let answering = answer_hooks(data_dir, gate.clone(), cancel.clone())?;
     let keeping_up = kept_up
         .map(|proposals| tokio::spawn(proposals.keep_up(registry.subscribe(), cancel.clone())));
@@ -450,7 +516,9 @@ async fn take_pushes(
         answering,
         tidying,
         keeping_up,
-        store,
+        recorded,
+        recording,
+        records: records.clone(),
     };
     Ok((git, Arc::new(endpoint), gate))
 }

@@ -1,9 +1,14 @@
 //! The HTTP API besides MCP, a file for each kind of thing. Errors are problem details (RFC 9457). Knows nothing of MCP.
 
+mod audit;
 mod changes;
+mod deliveries;
 pub mod preview;
+mod query;
 mod search;
+mod usage;
 mod verify;
+mod versions;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,8 +26,10 @@ use serde::de::DeserializeOwned;
 
 use crate::access::{Actor, By};
 use crate::gate::Gate;
+use crate::records::Records;
 use crate::registry::Registry;
 use crate::search::Search;
+use crate::store::{Store, StoreError};
 
 use preview::Previews;
 
@@ -37,6 +44,8 @@ pub struct Api {
     pub search: Arc<Search>,
     /// Takes changes; none where a work tree is served.
     pub gate: Option<Arc<Gate>>,
+    /// What was used, delivered and done; none where a work tree is served.
+    pub records: Option<Arc<Records>>,
 }
 
 impl Api {
@@ -47,6 +56,7 @@ impl Api {
             previews: Arc::new(previews),
             search: Arc::new(Search::new()),
             gate: None,
+            records: None,
         }
     }
 }
@@ -58,6 +68,10 @@ pub fn routes(api: Api) -> Router {
         .merge(changes::routes())
         .merge(search::routes())
         .merge(verify::routes())
+        .merge(usage::routes())
+        .merge(deliveries::routes())
+        .merge(audit::routes())
+        .merge(versions::routes())
         .with_state(api)
 }
 
@@ -68,6 +82,33 @@ fn by(extensions: &Extensions) -> By {
         peer: extensions
             .get::<ConnectInfo<SocketAddr>>()
             .map(|info| info.0.ip().to_string()),
+    }
+}
+
+/// The records, where a data directory is served.
+fn records(api: &Api) -> Result<&Arc<Records>, Refusal> {
+    api.records.as_ref().ok_or_else(|| {
+        Refusal::new(
+            StatusCode::CONFLICT,
+            "a work tree is served, and nothing is recorded there; serve a data directory",
+        )
+    })
+}
+
+/// The database of the records.
+fn store(api: &Api) -> Result<&Store, Refusal> {
+    records(api)?.store().map_err(|error| {
+        Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("there is no database: {error}"),
+        )
+    })
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(%error, "a request could not be answered from the database");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
     }
 }
 

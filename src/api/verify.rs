@@ -8,7 +8,8 @@ use axum::routing::post;
 use serde::Serialize;
 
 use super::{Api, Refusal, json};
-use crate::store::IndexDifference;
+use crate::store::{IndexDifference, Store};
+use crate::versions;
 
 /// Differences that are shown of one table.
 const SHOWN: usize = 100;
@@ -67,7 +68,20 @@ async fn reindex(State(api): State<Api>) -> Response {
     if let Err(error) = api.search.reindex(&api.registry).await {
         return failed("the search index", &error).into_response();
     }
+    if let Some(store) = store(&api)
+        && let Err(refusal) = done(
+            "the versions",
+            Ok(versions::reindex(&api.registry, store).await),
+        )
+    {
+        return refusal.into_response();
+    }
     verify(State(api)).await
+}
+
+/// The database, where it can be used.
+fn store(api: &Api) -> Option<&Store> {
+    api.records.as_ref()?.store().ok()
 }
 
 async fn tables(api: &Api) -> Result<Vec<Table>, Refusal> {
@@ -81,6 +95,17 @@ async fn tables(api: &Api) -> Result<Vec<Table>, Refusal> {
         let catalog = &api.registry.snapshot().catalog;
         let rows = catalog.list(None).len() + catalog.resources().len();
         tables.push(table("search", rows, differences));
+    }
+    // not derived from git, but proven by itself
+    if let Some(Ok(store)) = api.records.as_ref().map(|records| records.store()) {
+        let differences = store.verify_audit().await?;
+        let rows = usize::try_from(store.audit_head().await?.seq).unwrap_or(usize::MAX);
+        tables.push(table("audit", rows, differences));
+    }
+    if let Some(store) = store(api) {
+        let found = versions::verify(&api.registry, store).await;
+        let (rows, differences) = done("the versions", Ok(found))?;
+        tables.push(table("versions", rows, differences));
     }
     Ok(tables)
 }

@@ -4,14 +4,12 @@
 use crate::prompt::parse::PromptFile;
 use crate::prompt::problem::{Problem, Severity};
 use crate::prompt::render::Stopped;
+use crate::prompt::scan;
 use crate::prompt::{
     BoundArguments, Content, Lane, Limits, Prompt, RenderError, Rendered, ResolvedResources, render,
 };
 
 use super::Catalog;
-
-/// Bytes of arguments, all together, with which every prompt must render inside the limits.
-const MUCH_BYTES: usize = 64 * 1024;
 
 /// What much text is made of: everything that a template may split, count or escape by.
 const MUCH: &str = "one, two; \"three\" | four: <five> & six/seven = 8\n  - a line\t한글\n";
@@ -111,6 +109,10 @@ fn with_little(
 }
 
 /// Renders a prompt with much text in its arguments: only a limit refuses, for such values may well make no sense to it.
+///
+/// An output that is too long only because each argument is written out so often is none of the template's faults: whoever
+/// calls it with less gets it. So the output limit refuses what grows faster than its arguments: it is hit also with values
+/// so short that all mentions of them together are a quarter of it.
 fn with_much(
     render: Render<'_>,
     prompt: &Prompt,
@@ -121,38 +123,23 @@ fn with_much(
         return None;
     }
     let limits = &catalog.limits;
-    let bytes = MUCH_BYTES.min(limits.arguments_bytes);
+    let bytes = limits.check_arguments_bytes.min(limits.arguments_bytes);
     let share = bytes / prompt.arguments.len();
-    let reads_resources = prompt.reads_resources();
-    if !reads_resources
-        && prompt.lane.admits(bytes)
-        && prompt
-            .lane
-            .output_bound(share as u64)
-            .is_some_and(|most| most <= limits.output_bytes as u64)
-    {
+    let is_fast = matches!(prompt.lane, Lane::Fast(_));
+    if !prompt.reads_resources() && prompt.lane.admits(bytes) {
         return None;
     }
-    let mut text = MUCH.repeat(share / MUCH.len() + 1);
-    let mut end = share;
-    while !text.is_char_boundary(end) {
-        end -= 1;
+    let mut error = stopped_with(render, prompt, catalog, share)?;
+    let mut given = share;
+    if let RenderError::OutputLimit { .. } = error {
+        if is_fast {
+            return None;
+        }
+        given = share.min(limits.output_bytes / 4 / mentions(prompt).max(1));
+        if given < share {
+            error = stopped_with(render, prompt, catalog, given)?;
+        }
     }
-    text.truncate(end);
-    let given = prompt.arguments.iter().map(|a| (&*a.name, text.as_str()));
-    let bound = BoundArguments::bind(&prompt.arguments, given, limits).ok()?;
-    // no resource has such a name; what is there for the examples stands for it
-    let mut resources = if reads_resources {
-        catalog
-            .resolve(prompt, &example_arguments(prompt, limits)?)
-            .ok()?
-    } else {
-        ResolvedResources::default()
-    };
-    "example".clone_into(&mut resources.nonce);
-    let error = render(prompt, &bound, &resources, limits)
-        .err()
-        .filter(RenderError::is_limit)?;
     if let Some(problem) = no_verdict(file, &error) {
         return Some(problem);
     }
@@ -166,9 +153,54 @@ fn with_much(
         Severity::Error,
         "render-limit",
         place..place,
-        format!("the prompt cannot be rendered with {bytes} bytes of arguments in all: {error}"),
+        format!(
+            "the prompt cannot be rendered with {} bytes of arguments in all: {error}",
+            given * prompt.arguments.len()
+        ),
         Some("loop over less, use an argument less often, or have who runs the server raise the limit".into()),
     ))
+}
+
+/// The limit that a render hits with so many bytes of text in each argument, or why it says nothing.
+fn stopped_with(
+    render: Render<'_>,
+    prompt: &Prompt,
+    catalog: &Catalog,
+    share: usize,
+) -> Option<RenderError> {
+    let limits = &catalog.limits;
+    let mut text = MUCH.repeat(share / MUCH.len() + 1);
+    let mut end = share;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    let given = prompt.arguments.iter().map(|a| (&*a.name, text.as_str()));
+    let bound = BoundArguments::bind(&prompt.arguments, given, limits).ok()?;
+    // no resource has such a name; what is there for the examples stands for it
+    let mut resources = if prompt.reads_resources() {
+        catalog
+            .resolve(prompt, &example_arguments(prompt, limits)?)
+            .ok()?
+    } else {
+        ResolvedResources::default()
+    };
+    "example".clone_into(&mut resources.nonce);
+    render(prompt, &bound, &resources, limits)
+        .err()
+        .filter(RenderError::is_limit)
+}
+
+/// How often the templates of a prompt name a value, each text counted once.
+fn mentions(prompt: &Prompt) -> usize {
+    let in_one = |source: &str| -> usize {
+        let constructs = scan::scan(source);
+        let named = constructs
+            .iter()
+            .map(|c| scan::variables(source, c).count());
+        named.sum()
+    };
+    prompt.sources().map(|(_, source)| in_one(&source)).sum()
 }
 
 /// The arguments of a prompt's first example, or as few as there must be.

@@ -78,10 +78,6 @@ impl Service {
     }
 
     /// Asks for something and writes it out as it comes.
-    #[allow(
-        dead_code,
-        reason = "the commands that export come with what they export"
-    )]
     pub(super) fn copy(
         &self,
         path: &str,

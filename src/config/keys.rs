@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::mcp::clients::Inline;
+use crate::prompt::limits::{MOST_ELIF, MOST_INCLUDE_DEPTH};
 use crate::upstream::Mode;
 
 use super::{Config, HIDDEN, Secret};
@@ -390,6 +391,60 @@ pub static KEYS: &[Key] = &[
         get: |c| c.limits.examples_count.to_string(),
     },
     Key {
+        name: "limits.elif_count",
+        meaning: "`elif` arms in one file; more than 256 the engine does not survive",
+        set: |c, value| {
+            c.limits.elif_count = number(value, 0, MOST_ELIF)?;
+            Ok(())
+        },
+        get: |c| c.limits.elif_count.to_string(),
+    },
+    Key {
+        name: "limits.includes_count",
+        meaning: "texts that the includes of a prompt put together, each counted wherever it stands",
+        set: |c, value| {
+            c.limits.includes_count = number(value, 1, 10_000)?;
+            Ok(())
+        },
+        get: |c| c.limits.includes_count.to_string(),
+    },
+    Key {
+        name: "limits.include_depth",
+        meaning: "partials inside partials; more than 40 the engine may not survive",
+        set: |c, value| {
+            c.limits.include_depth = number(value, 1, MOST_INCLUDE_DEPTH)?;
+            Ok(())
+        },
+        get: |c| c.limits.include_depth.to_string(),
+    },
+    Key {
+        name: "limits.fast_lane_steps",
+        meaning: "constructs that a render outside of the workers may run",
+        set: |c, value| {
+            c.limits.fast_lane_steps = number(value, 0, 1_000_000)?;
+            Ok(())
+        },
+        get: |c| c.limits.fast_lane_steps.to_string(),
+    },
+    Key {
+        name: "limits.fast_lane_work_bytes",
+        meaning: "bytes that a render outside of the workers may go over",
+        set: |c, value| {
+            c.limits.fast_lane_work_bytes = number(value, 0, 256 << 20)?;
+            Ok(())
+        },
+        get: |c| c.limits.fast_lane_work_bytes.to_string(),
+    },
+    Key {
+        name: "limits.check_arguments_bytes",
+        meaning: "arguments, all together, with which a prompt must render to be published",
+        set: |c, value| {
+            c.limits.check_arguments_bytes = number(value, 1, 64 * MIB)?;
+            Ok(())
+        },
+        get: |c| c.limits.check_arguments_bytes.to_string(),
+    },
+    Key {
         name: "rendering.workers",
         meaning: "worker processes for templates outside of the fast lane",
         set: |c, value| {
@@ -496,6 +551,51 @@ pub static KEYS: &[Key] = &[
             Ok(())
         },
         get: |c| c.rendering.unsafe_rendering.to_string(),
+    },
+    Key {
+        name: "records.deliveries_days",
+        meaning: "days that deliveries are kept",
+        set: |c, value| {
+            c.records.deliveries_days = number(value, 1, 36_500)?;
+            Ok(())
+        },
+        get: |c| c.records.deliveries_days.to_string(),
+    },
+    Key {
+        name: "records.deliveries_rows",
+        meaning: "deliveries that are kept at most",
+        set: |c, value| {
+            c.records.deliveries_rows = number(value, 1000, 1_000_000_000)?;
+            Ok(())
+        },
+        get: |c| c.records.deliveries_rows.to_string(),
+    },
+    Key {
+        name: "records.usage_days",
+        meaning: "days that use is kept",
+        set: |c, value| {
+            c.records.usage_days = number(value, 1, 36_500)?;
+            Ok(())
+        },
+        get: |c| c.records.usage_days.to_string(),
+    },
+    Key {
+        name: "records.audit_days",
+        meaning: "days that the audit is kept; 0 for ever",
+        set: |c, value| {
+            c.records.audit_days = number(value, 0, 36_500)?;
+            Ok(())
+        },
+        get: |c| c.records.audit_days.to_string(),
+    },
+    Key {
+        name: "records.values_days",
+        meaning: "days that a value is offered after a colleague last used it",
+        set: |c, value| {
+            c.records.values_days = number(value, 1, 36_500)?;
+            Ok(())
+        },
+        get: |c| c.records.values_days.to_string(),
     },
 ];
 

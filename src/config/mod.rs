@@ -65,6 +65,8 @@ pub struct Config {
     pub preview_cpu_ms_per_minute: u64,
     /// Longest request for a preview.
     pub preview_bytes: usize,
+    /// How long records are kept.
+    pub records: crate::records::Settings,
     origins: BTreeMap<&'static str, Origin>,
 }
 
@@ -159,6 +161,7 @@ impl Default for Config {
             },
             preview_cpu_ms_per_minute: 6000,
             preview_bytes: 2 * 1024 * 1024,
+            records: crate::records::Settings::default(),
             origins: BTreeMap::new(),
         }
     }
@@ -285,6 +288,11 @@ impl Config {
             url,
             closed: self.upstream().map(|upstream| upstream.closed()),
         }
+    }
+
+    /// How long records are kept.
+    pub fn records(&self) -> crate::records::Settings {
+        self.records.clone()
     }
 
     /// How another repository is followed, when one is.

@@ -25,9 +25,11 @@ use crate::git::history::NOTHING;
 use crate::git::{GitError, MAIN, Repository};
 use crate::prompt::{Problem, secrets};
 use crate::proposals::{Proposals, ProposeError, head_ref};
+use crate::records::{Records, audit};
 use crate::registry::candidate::Checked;
 use crate::registry::{OpenError, Registry};
 use crate::starter;
+use crate::store::AuditEntry;
 use crate::upstream::Closed;
 
 use rules::{Kind, Refused};
@@ -42,6 +44,10 @@ const KEPT: usize = 16;
 const CHECKS: usize = 2;
 /// How long a push waits for its check to begin.
 const CHECKING: std::time::Duration = std::time::Duration::from_mins(1);
+/// Where a push came from that came over no network of ours: by path, or by SSH.
+const BY_PATH: &str = "by path or SSH";
+/// Where a change came from that a command of the same machine made.
+const HERE: &str = "on this machine";
 /// Refs of one push; each is checked.
 const MAX_REFS: usize = 100;
 
@@ -67,6 +73,8 @@ pub struct Gate {
     proposals: Result<Arc<Proposals>, String>,
     settings: Settings,
     clients: Option<Clients>,
+    /// Who does what is noted there; none where no server runs.
+    records: Option<Arc<Records>>,
     checks: Arc<Semaphore>,
     checked: Mutex<LruCache<String, Arc<Checked>>>,
     /// Changes that are made here are made one after the other.
@@ -105,12 +113,20 @@ impl Gate {
             proposals,
             settings,
             clients,
+            records: None,
             checks: Arc::new(Semaphore::new(CHECKS)),
             checked: Mutex::new(LruCache::new(
                 NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN),
             )),
             publishing: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// The same, with what is done noted in the audit.
+    #[must_use]
+    pub fn with_records(mut self, records: Arc<Records>) -> Self {
+        self.records = Some(records);
+        self
     }
 
     /// Answers a hook.
@@ -125,6 +141,32 @@ impl Gate {
 
     /// Whether a push may go on: every ref it moves is judged, and one that is refused refuses all.
     async fn accept(self: &Arc<Self>, question: Question, gone: &CancellationToken) -> Answer {
+        if let Some(records) = &self.records
+            && let Err(why) = records.audit().ready()
+        {
+            return unjudged(&why);
+        }
+        let expected: Vec<String> = question
+            .updates
+            .iter()
+            .filter(|update| update.name == MAIN && update.new != NOTHING)
+            .map(|update| update.new.clone())
+            .collect();
+        let (actor, origin) = who(&question);
+        let answer = self.accept_checked(question, gone).await;
+        if let Some(records) = self.records.as_ref().filter(|_| answer.accepted) {
+            for commit in expected {
+                records.audit().expect(&commit, &actor, Some(&origin));
+            }
+        }
+        answer
+    }
+
+    async fn accept_checked(
+        self: &Arc<Self>,
+        question: Question,
+        gone: &CancellationToken,
+    ) -> Answer {
         const GONE: &str = "whoever pushed has gone";
         let waiting = tokio::time::timeout(CHECKING, self.checks.clone().acquire_owned());
         let waited = tokio::select! {
@@ -342,6 +384,7 @@ impl Gate {
             accepted: true,
             ..Answer::default()
         };
+        let (actor, origin) = who(&question);
         for update in question.updates {
             let refused = |reason: String| Proposed::Refused {
                 pushed: update.name.clone(),
@@ -369,9 +412,22 @@ impl Gate {
                         ),
                     };
                     tracing::info!(proposal = row.number, head = %row.head, "{}", if written.old.is_none() { "opened" } else { "revised" });
+                    let entry = AuditEntry {
+                        action: if written.old.is_none() {
+                            "propose"
+                        } else {
+                            "revise"
+                        }
+                        .into(),
+                        subject: Some(format!("proposal {}", row.number)),
+                        old_commit: written.old.clone(),
+                        new_commit: Some(row.head.clone()),
+                        ..self.entry(&actor, &origin, &row.head)
+                    };
                     answer
                         .lines
                         .push(crate::prompt::visible::visible(&what).into_owned());
+                    answer.lines.extend(self.audited(entry).await);
                     if let Some(branch) = &written.branch {
                         answer.lines.push(format!(
                             "  pushed as branch {} to the repository that this library follows",
@@ -430,10 +486,32 @@ impl Gate {
             accepted: true,
             ..Answer::default()
         };
+        let (actor, origin) = who(&question);
         for update in &question.updates {
-            if update.name == MAIN && update.new != NOTHING {
-                answer.lines.extend(self.serve(update.new.clone()).await);
-            } else if update.name.starts_with("refs/heads/") && update.new != NOTHING {
+            // told when it was opened or revised
+            if update.name.starts_with("refs/proposals/") {
+                continue;
+            }
+            let some = |id: &String| (id != NOTHING).then(|| id.clone());
+            let is_main = update.name == MAIN;
+            let entry = AuditEntry {
+                action: if is_main { "publish" } else { "push" }.into(),
+                subject: Some(update.name.clone()),
+                old_commit: some(&update.old),
+                new_commit: some(&update.new),
+                main: some(&update.new).filter(|_| is_main),
+                ..self.entry(&actor, &origin, &update.new)
+            };
+            if is_main && update.new != NOTHING {
+                // what is served does not wait for a row
+                let (audited, lines) =
+                    tokio::join!(self.audited(entry), self.serve(update.new.clone()));
+                answer.lines.extend(lines);
+                answer.lines.extend(audited);
+                continue;
+            }
+            answer.lines.extend(self.audited(entry).await);
+            if update.name.starts_with("refs/heads/") && update.new != NOTHING {
                 let next = match self.repository.read_ref(MAIN) {
                     Ok(None) => {
                         "main, which is served, does not exist yet: git push origin HEAD:main"
@@ -447,6 +525,24 @@ impl Gate {
             }
         }
         answer
+    }
+
+    /// What all entries of the gate say.
+    fn entry(&self, actor: &Actor, origin: &str, commit: &str) -> AuditEntry {
+        AuditEntry {
+            at: crate::clock::unix_millis(),
+            actor: actor.to_string(),
+            origin: Some(origin.to_owned()),
+            detail: audit::author(&self.repository, commit),
+            ..AuditEntry::default()
+        }
+    }
+
+    /// Appends to the audit; a line for the person where that has to wait.
+    async fn audited(&self, entry: AuditEntry) -> Option<String> {
+        let records = self.records.as_ref()?;
+        let appended = records.audit().append(entry).await;
+        appended.err().map(|not_yet| format!("warning: {not_yet}"))
     }
 
     async fn serve(self: &Arc<Self>, commit: String) -> Vec<String> {
@@ -491,6 +587,22 @@ impl Gate {
         let clients = self.clients.as_ref().filter(|_| told).map(|count| count());
         lines::published(&checked, clients, &self.settings.url)
     }
+}
+
+/// Who asks, and from where.
+fn who(question: &Question) -> (Actor, String) {
+    let actor = match &question.actor {
+        Some(name) => Actor {
+            name: name.as_str().into(),
+        },
+        None => Actor::local(),
+    };
+    let origin = match (&question.peer, &question.actor) {
+        (Some(peer), _) => peer.clone(),
+        (None, Some(_)) => HERE.to_owned(),
+        (None, None) => BY_PATH.to_owned(),
+    };
+    (actor, origin)
 }
 
 fn unjudged(why: &str) -> Answer {

@@ -39,6 +39,7 @@ use self::pages::Pages;
 use self::revision::Revision;
 use self::session::{Session, Sessions};
 use self::waves::Waves;
+use crate::records::Records;
 use crate::registry::Registry;
 use crate::search::Search;
 use crate::workers;
@@ -92,6 +93,7 @@ pub struct Service {
     pages: Pages,
     streams: AtomicUsize,
     waves: Waves,
+    records: Option<Arc<Records>>,
 }
 
 impl Service {
@@ -104,8 +106,16 @@ impl Service {
             pages: Pages::default(),
             streams: AtomicUsize::new(0),
             waves: Waves::default(),
+            records: None,
             settings,
         }
+    }
+
+    /// The same, with what is delivered noted in records.
+    #[must_use]
+    pub fn with_records(mut self, records: Arc<Records>) -> Self {
+        self.records = Some(records);
+        self
     }
 
     /// The same with another search.

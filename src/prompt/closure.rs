@@ -91,7 +91,7 @@ impl Prompt {
     }
 
     /// Name and source of every template of the closure but the URIs'.
-    pub(super) fn sources(&self) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
         let parts = self.parts.iter().enumerate().filter_map(|(i, part)| {
             let Part::Text { span, .. } = part else {
                 return None;
@@ -295,7 +295,7 @@ pub fn link(
     if problems.iter().filter(|p| p.is_error()).count() > before {
         return None;
     }
-    Some(prompt(file, closure, tera))
+    Some(prompt(file, closure, limits, tera))
 }
 
 /// Names nothing is known of, in more places than the engine should report: it quotes a whole line for each.
@@ -542,7 +542,7 @@ fn uses_word(source: &str, constructs: &[Construct], word: &str) -> bool {
         .any(|c| c.tokens.iter().any(|t| &source[t.span.clone()] == word))
 }
 
-fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>, tera: Tera) -> Prompt {
+fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>, limits: &Limits, tera: Tera) -> Prompt {
     let front = &file.front;
     let anywhere = |word: &str| {
         uses_word(&file.source.text, &file.constructs, word)
@@ -585,7 +585,7 @@ fn prompt(file: &PromptFile, partials: Vec<Arc<Partial>>, tera: Tera) -> Prompt 
             .map(|b| uri_variables(&b.uri))
             .collect(),
         compiled: Compiled::new(tera),
-        lane: lane::classify(file, &partials),
+        lane: lane::classify(file, &partials, limits),
         partials,
     }
 }

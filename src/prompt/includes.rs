@@ -11,16 +11,9 @@ use super::problem::{Problem, Severity, nearest};
 use super::scan::{self, Construct};
 use super::source::Source;
 
-/// Texts that the includes of one prompt put together, each counted wherever it stands: 30 partials that include
-/// the next one twice are a thousand million.
-const MAX_INCLUDED: u64 = 1024;
-
 /// Bytes that the includes of one prompt put together, for each byte that a closure may have: the check goes through
 /// every one of them.
 const MAX_INCLUDED_TIMES: u64 = 2;
-
-/// Partials inside partials, whatever `closure_files` says: the engine recurses on each.
-const MAX_INCLUDE_DEPTH: usize = 40;
 
 pub(super) struct Walk<'a> {
     pub(super) partials: &'a Partials,
@@ -91,11 +84,15 @@ impl Walk<'_> {
                 );
                 continue;
             };
-            if chain.len() > MAX_INCLUDE_DEPTH {
+            if chain.len() > self.limits.include_depth {
                 let shown = way(chain, name);
                 error(
                     "include-depth",
-                    format!("includes go more than {MAX_INCLUDE_DEPTH} deep: {shown}"),
+                    format!(
+                        "includes go {} deep; at most {} are followed (include_depth): {shown}",
+                        chain.len(),
+                        self.limits.include_depth
+                    ),
                     Some("join some of the partials".into()),
                 );
                 return;
@@ -150,9 +147,11 @@ pub(super) fn fan_out(
             heaviest = Some((count, name, token.span.clone()));
         }
     }
+    // 30 partials that include the next one twice are a thousand million texts
+    let most_texts = limits.includes_count as u64;
     let most_bytes = (limits.closure_bytes as u64).saturating_mul(MAX_INCLUDED_TIMES);
     let Some((_, name, span)) =
-        heaviest.filter(|_| total.texts > MAX_INCLUDED || total.bytes > most_bytes)
+        heaviest.filter(|_| total.texts > most_texts || total.bytes > most_bytes)
     else {
         return;
     };
@@ -165,9 +164,9 @@ pub(super) fn fan_out(
         chain.push_str(&format!(" → {next}"));
         at = next;
     }
-    let message = if total.texts > MAX_INCLUDED {
+    let message = if total.texts > most_texts {
         format!(
-            "the includes multiply: {} texts are put together, at most {MAX_INCLUDED} may be: {chain}",
+            "the includes multiply: {} texts are put together, at most {most_texts} may be (includes_count): {chain}",
             total.texts
         )
     } else {

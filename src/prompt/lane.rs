@@ -20,16 +20,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::limits::Limits;
 use super::parse::{Part, Partial, PromptFile};
 use super::scan::{self, Construct, Kind, TokenKind};
 use super::source::Source;
 
-/// Constructs that a render in this process may run.
-const MAX_STEPS: u64 = 16_384;
 /// What one expression may make of a value: so many times its bytes.
 const MAX_FACTOR: u64 = 8;
-/// Bytes of values that a render in this process may go over, all constructs together.
-const MAX_WORK_BYTES: u64 = 4 * 1024 * 1024;
 /// Constructs that stand in each other.
 const MAX_DEPTH: usize = 16;
 /// Tokens of one construct.
@@ -63,6 +60,8 @@ pub struct Fast {
     pub work_bytes: u64,
     /// Bytes of the longest text that a loop gives a name to: it stands where a value may stand.
     pub longest_bytes: u64,
+    /// Bytes that may be gone over in this process, those of the values included.
+    pub most_work_bytes: u64,
 }
 
 impl Fast {
@@ -112,7 +111,7 @@ impl Lane {
     pub fn admits(&self, value_bytes: usize) -> bool {
         match self {
             Self::Fast(fast) => {
-                fast.work(u64::try_from(value_bytes).unwrap_or(u64::MAX)) <= MAX_WORK_BYTES
+                fast.work(u64::try_from(value_bytes).unwrap_or(u64::MAX)) <= fast.most_work_bytes
             }
             Self::Worker(_) => false,
         }
@@ -132,13 +131,18 @@ impl Lane {
 }
 
 /// The lane of a prompt with what it includes.
-pub(super) fn classify(file: &PromptFile, closure: &[Arc<Partial>]) -> Lane {
+pub(super) fn classify(file: &PromptFile, closure: &[Arc<Partial>], limits: &Limits) -> Lane {
     let partials = closure.iter().map(|p| (&*p.name, &**p)).collect();
+    let most_steps = limits.fast_lane_steps;
     let mut costs = Costs {
         partials,
         known: BTreeMap::new(),
+        most_steps,
     };
-    let mut total = Fast::default();
+    let mut total = Fast {
+        most_work_bytes: limits.fast_lane_work_bytes,
+        ..Fast::default()
+    };
     for part in &file.parts {
         let Part::Text { span, .. } = part else {
             continue;
@@ -149,15 +153,17 @@ pub(super) fn classify(file: &PromptFile, closure: &[Arc<Partial>]) -> Lane {
             Ok((cost, _)) => total = plus(total, cost, 1),
             Err(reason) => return Lane::Worker(reason),
         }
-        if total.work(0) > MAX_WORK_BYTES {
+        if total.work(0) > total.most_work_bytes {
             let why = format!(
-                "it goes over {} bytes that are written out, counted as often as it does; at most {MAX_WORK_BYTES} in the fast lane",
-                total.work(0)
+                "it goes over {} bytes that are written out, counted as often as it does; at most {} in the fast lane (fast_lane_work_bytes)",
+                total.work(0),
+                total.most_work_bytes
             );
             return Lane::Worker(at(&file.source, span.start, why));
         }
-        if total.steps > MAX_STEPS {
-            return Lane::Worker(at(&file.source, span.start, too_many_steps(total.steps)));
+        if total.steps > most_steps {
+            let why = too_many_steps(total.steps, most_steps);
+            return Lane::Worker(at(&file.source, span.start, why));
         }
     }
     Lane::Fast(total)
@@ -170,6 +176,7 @@ pub(super) fn standing_alone(text: &str) -> Result<Fast, String> {
     let mut costs = Costs {
         partials: BTreeMap::new(),
         known: BTreeMap::new(),
+        most_steps: Limits::default().fast_lane_steps,
     };
     costs
         .of(
@@ -182,8 +189,10 @@ pub(super) fn standing_alone(text: &str) -> Result<Fast, String> {
         .map_err(|reason| reason.why)
 }
 
-fn too_many_steps(steps: u64) -> String {
-    format!("it runs up to {steps} constructs; at most {MAX_STEPS} are run in the fast lane")
+fn too_many_steps(steps: u64, most: u64) -> String {
+    format!(
+        "it runs up to {steps} constructs; at most {most} are run in the fast lane (fast_lane_steps)"
+    )
 }
 
 fn at(source: &Source, offset: usize, why: String) -> Reason {
@@ -205,6 +214,7 @@ fn plus(a: Fast, b: Fast, times: u64) -> Fast {
         text_bytes: add(a.text_bytes, b.text_bytes),
         work_bytes: add(a.work_bytes, b.work_bytes),
         longest_bytes: a.longest_bytes.max(b.longest_bytes),
+        most_work_bytes: a.most_work_bytes.max(b.most_work_bytes),
     }
 }
 
@@ -212,6 +222,7 @@ struct Costs<'a> {
     partials: BTreeMap<&'a str, &'a Partial>,
     /// With how many includes go on below.
     known: BTreeMap<&'a str, (Fast, usize)>,
+    most_steps: u64,
 }
 
 impl<'a> Costs<'a> {
@@ -304,8 +315,8 @@ impl<'a> Costs<'a> {
             let length = construct.span.len() as u64;
             reader.cost.work_bytes += length.saturating_mul(reader.cost.weight + 1);
             total = plus(total, reader.cost, times);
-            if total.steps > MAX_STEPS {
-                return Err(fail(0, too_many_steps(total.steps)));
+            if total.steps > self.most_steps {
+                return Err(fail(0, too_many_steps(total.steps, self.most_steps)));
             }
         }
         Ok((total, height))

@@ -17,9 +17,6 @@ use super::problem::{Problem, Severity, nearest};
 use super::scan::{self, Construct, Fault, Kind, Nesting};
 use super::source::Source;
 
-/// `elif` arms of one file: Tera's parser recurses on each (measured in Tera 2.4).
-const MAX_ELIF: usize = 256;
-
 /// Findings about the constructs of one file; fixing them shows the rest.
 const MAX_FINDINGS: usize = 100;
 
@@ -129,7 +126,7 @@ pub fn prompt_file(
     let declared = |name: &str| {
         front.unreadable || name == "resources" || front.arguments.iter().any(|a| &*a.name == name)
     };
-    structure(&source, &constructs, &marks, &declared, problems);
+    structure(&source, limits, &constructs, &marks, &declared, problems);
     let parts = parts(&source, &body, &marks, &front, problems);
     let sound = count_errors(problems) == before;
     Some(PromptFile {
@@ -191,7 +188,7 @@ pub fn partial(
                 | "else"
         )
     };
-    structure(&source, &constructs, &[], &declared, problems);
+    structure(&source, limits, &constructs, &[], &declared, problems);
     let sound = count_errors(problems) == before;
     Some(Partial {
         name: name.into(),
@@ -264,6 +261,7 @@ fn decode(
 /// What is wrong with the constructs before the engine sees them.
 fn structure(
     source: &Source,
+    limits: &Limits,
     constructs: &[Construct],
     marks: &[Marker],
     declared: &dyn Fn(&str) -> bool,
@@ -325,12 +323,17 @@ fn structure(
         }
         if construct.kind == Kind::Tag {
             elif += usize::from(construct.tag_word(text) == "elif");
-            if elif == MAX_ELIF + 1 {
+            if elif == limits.elif_count + 1 {
+                let is_elif = |c: &&Construct| c.kind == Kind::Tag && c.tag_word(text) == "elif";
                 problems.push(source.problem(
                     Severity::Error,
                     "elif-count",
                     construct.span.clone(),
-                    format!("more than {MAX_ELIF} elif arms in one file"),
+                    format!(
+                        "{} elif arms in one file; at most {} are read (elif_count)",
+                        constructs.iter().filter(is_elif).count(),
+                        limits.elif_count
+                    ),
                     Some("move the texts into resources and bind the one that is needed".into()),
                 ));
             }

@@ -21,6 +21,10 @@ const BATCH: usize = 200;
 const PAGE: i64 = 500;
 /// Runs of three characters that one word is looked up by, at most.
 const RUNS: usize = 6;
+/// Time between two looks at what is used.
+const COUNTED: Duration = Duration::from_secs(10 * 60);
+/// Days of use that count.
+const DAYS: i64 = 30;
 /// How long a database that failed is left alone, unless something is published.
 const AGAIN: Duration = Duration::from_secs(30);
 
@@ -99,14 +103,14 @@ impl Search {
             if let Err(error) = &caught_up {
                 tracing::error!(%error, "the search index could not be written; search looks at everything meanwhile");
             }
+            if let Err(error) = self.count_gets(crate::clock::unix_millis()).await {
+                tracing::debug!(%error, "what is used could not be counted for search");
+            }
+            let pause = if caught_up.is_ok() { COUNTED } else { AGAIN };
             let next = async {
-                let changed = published.changed();
-                if caught_up.is_ok() {
-                    return changed.await.is_ok();
-                }
                 tokio::select! {
-                    changed = changed => changed.is_ok(),
-                    () = tokio::time::sleep(AGAIN) => true,
+                    changed = published.changed() => changed.is_ok(),
+                    () = tokio::time::sleep(pause) => true,
                 }
             };
             if cancel.run_until_cancelled(next).await != Some(true) {
@@ -128,6 +132,17 @@ impl Search {
         let written = self.write(store, registry, rows).await;
         // what was half written is read again
         *held = Some(written?);
+        Ok(())
+    }
+
+    /// Takes over what was got in the last 30 days; `now` in milliseconds since 1970.
+    pub async fn count_gets(&self, now: i64) -> Result<(), StoreError> {
+        let Some(store) = self.store.get() else {
+            return Ok(());
+        };
+        let today = now.div_euclid(24 * 60 * 60 * 1000);
+        let gets = store.gets_since(today - DAYS).await?.into_iter();
+        self.set_gets(gets.map(|(name, gets)| (name.into(), u64::try_from(gets).unwrap_or(0))));
         Ok(())
     }
 

@@ -213,7 +213,7 @@ impl Search {
         self.store.get().is_some()
     }
 
-    /// How often each prompt was got lately (in the last 30 days); what is used comes before what fits as well and is not.
+    /// How often each prompt was got lately; [`Self::keep`] takes it from the database. What is used comes before what fits as well and is not.
     pub fn set_gets(&self, gets: impl IntoIterator<Item = (Box<str>, u64)>) {
         self.gets.store(Arc::new(gets.into_iter().collect()));
     }

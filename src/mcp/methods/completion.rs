@@ -59,7 +59,13 @@ pub(super) fn complete(call: &Call<'_>) -> Result<Answer, Failure> {
                 .prompt(name)
                 .filter(|prompt| in_folder(prompt, call.folder()))
             {
-                Some(prompt) => catalog.complete(prompt, &argument, &value, &context, &[]),
+                Some(prompt) => {
+                    let records = call.service.records.as_ref();
+                    let recent = records
+                        .map(|records| records.recents().get(prompt.name.as_str(), &argument));
+                    let recent = recent.as_deref().unwrap_or_default();
+                    catalog.complete(prompt, &argument, &value, &context, recent)
+                }
                 None => Completion::default(),
             }
         }

@@ -20,6 +20,7 @@ use super::super::wire::{Base64, Block, Common, Source};
 use super::Call;
 use super::prompts::{in_folder, make};
 use crate::prompt::{Content, Embed, Prompt};
+use crate::records::Via;
 use crate::search::{Ask, Index, Kinds, Match};
 
 const LIST: &str = "list_prompts";
@@ -164,7 +165,7 @@ fn tools(revision: Revision) -> Vec<Tool> {
             json!({
                 "type": "object",
                 "properties": {
-                    "name": { "type": "string", "description": "Name from list_prompts or search_prompts; name@<commit> for an older text" },
+                    "name": { "type": "string", "description": "Name from list_prompts or search_prompts; name@v3 for a version, name@production for a label, name@<commit> for an older text" },
                     "arguments": {
                         "type": "object",
                         "additionalProperties": { "type": "string" },
@@ -516,7 +517,7 @@ async fn get_prompt(call: &Call<'_>) -> Result<Answer, Failure> {
     let given: Given<'_> = object(call.params.arguments, "arguments")?;
     let name = required_text(given.name, "name")?;
     let arguments = Arguments::parse(given.arguments, "arguments")?;
-    let made = make(call, &name, arguments.iter()).await?;
+    let made = make(call, &name, arguments.iter(), Via::Tool).await?;
     let values: Vec<&str> = made.bound.iter().map(|(_, value)| value).collect();
     let settings = &call.service.settings;
     let needs = Needs {

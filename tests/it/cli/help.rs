@@ -17,6 +17,13 @@ const COMMANDS: &[&[&str]] = &[
     &["config"],
     &["config", "show"],
     &["search"],
+    &["usage"],
+    &["deliveries"],
+    &["audit"],
+    &["log"],
+    &["diff"],
+    &["revert"],
+    &["promote"],
     &["verify"],
     &["reindex"],
 ];

@@ -120,3 +120,81 @@ async fn a_read_only_disk_refuses_in_words_and_main_stays() {
         "While it is read-only.\n"
     );
 }
+
+/// Asks for a prompt again and again.
+async fn gets(process: &Process, many: usize) {
+    for _ in 0..many {
+        assert_eq!(process.server().text("after").await, "Before.\n");
+    }
+}
+
+async fn ready(process: &Process) -> Value {
+    send(process.server().address, "GET", "/readyz", &[], b"")
+        .await
+        .json()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_keeps_records_waiting_and_loses_none() {
+    let mut process = on_a_small_disk("6m");
+    let work = process.work("work");
+    work.publish(&[("prompts/sre/after.md", &prompt("Before."))]);
+    gets(&process, 3).await;
+    there(
+        &process,
+        "dd if=/dev/zero of=\"$1/filler\" bs=4k 2>/dev/null; true",
+    );
+    gets(&process, 200).await;
+    let told = soon("the full disk to be told", async {
+        loop {
+            let told = ready(&process).await;
+            if told.to_string().contains("cannot be written") {
+                return told;
+            }
+            gets(&process, 1).await;
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert_eq!(told["status"], "degraded");
+    assert!(
+        told.to_string().contains("deliveries wait in memory"),
+        "{told}"
+    );
+    assert!(
+        told.to_string()
+            .contains("disk that holds the database is full"),
+        "{told}"
+    );
+    gets(&process, 10).await;
+    there(&process, "rm \"$1/filler\"");
+    soon("all to be written", async {
+        while ready(&process).await["status"] != "ready" {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    })
+    .await;
+    // the disk goes with the server, so the rows are counted before it ends
+    let copy = process.folder.path().join("copy.db");
+    for (from, to) in [("cuebook.db", "copy.db"), ("cuebook.db-wal", "copy.db-wal")] {
+        let root = PathBuf::from(format!("/proc/{}/root", process.server().id()));
+        let inside = process.folder.path().join("cuebook-data").join(from);
+        let inside = root.join(inside.strip_prefix("/").unwrap());
+        std::fs::copy(inside, process.folder.path().join(to)).unwrap();
+    }
+    let store = cuebook::store::Store::open(&copy).await.unwrap();
+    let rows = store
+        .deliveries(&cuebook::store::DeliveryFilter::default(), 10_000)
+        .await;
+    let gets: i64 = store
+        .usage(0, i64::MAX, None)
+        .await
+        .unwrap()
+        .iter()
+        .map(|row| row.gets)
+        .sum();
+    assert!(gets >= 213, "{gets}");
+    assert_eq!(i64::try_from(rows.unwrap().len()).unwrap(), gets);
+    assert_eq!(store.losses(0, i64::MAX).await.unwrap(), []);
+    process.server.take().unwrap().kill();
+}

@@ -1,5 +1,6 @@
 //! Publishing with the real git: a data directory that is served, clones of it, and what git says to its user.
 
+mod audit;
 mod budget;
 mod changes;
 mod disk;
@@ -7,11 +8,15 @@ mod gate;
 mod hook;
 mod kill;
 mod outside;
+mod promote;
 mod proposals;
+mod records;
 mod robust;
 mod secrets;
 mod slips;
+mod store;
 mod transport;
+mod versions;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -146,7 +146,7 @@ fn what_is_not_and_why() {
         ),
         (
             &"{% for x in [1,2,3,4,5,6,7,8,9] %}".repeat(5),
-            "p.md:1:140 it runs up to 66430 constructs; at most 16384 are run in the fast lane",
+            "p.md:1:140 it runs up to 66430 constructs; at most 16384 are run in the fast lane (fast_lane_steps)",
         ),
     ] {
         let closing = "{% endfor %}".repeat(if body.starts_with("{% for x in [1") {

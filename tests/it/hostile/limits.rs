@@ -680,3 +680,101 @@ async fn a_preview_shows_problems_messages_and_the_lane_together() {
     let (_, answer) = preview(&server, &json!({ "name": "triage", "text": text })).await;
     assert_eq!(answer["problems"][1]["code"], "arguments", "{answer}");
 }
+
+/// The errors of a check of one prompt with one argument, with limits.
+fn errors_of(body: &str, limits: &Limits) -> Vec<String> {
+    let text = format!("---\ndescription: D\narguments:\n  - name: a\n---\n{body}");
+    let tree = MemoryTree::default().with("prompts/p.md", text);
+    let renderer = crate::support::renderer();
+    let built =
+        cuebook::registry::check(&tree, Revision::WorkTree, limits, None, &renderer).unwrap();
+    let errors = built.problems.iter().filter(|p| p.is_error());
+    errors.map(cuebook::prompt::Problem::one_line).collect()
+}
+
+#[test]
+fn an_argument_that_is_written_often_is_published_and_one_that_multiplies_is_not() {
+    let limits = Limits::default();
+    let none = Vec::<String>::new();
+    // 64 KiB, 20 times, are more than a megabyte: in the fast lane, and in a worker
+    let often = "{{ a }}\n".repeat(20);
+    assert_eq!(errors_of(&often, &limits), none);
+    let slow = format!("{often}{{% for i in [2, 1] | sort %}}{{{{ i }}}}{{% endfor %}}");
+    assert_eq!(errors_of(&slow, &limits), none);
+    // whoever calls it with so much is told
+    let text = format!("---\ndescription: D\narguments:\n  - name: a\n---\n{often}");
+    let built = cuebook::catalog::build::build_and_run(
+        &MemoryTree::default().with("prompts/p.md", text),
+        Revision::WorkTree,
+        &limits,
+        None,
+    )
+    .unwrap();
+    let prompt = built.catalog.prompt("p").unwrap();
+    let much = "x".repeat(65_536);
+    let bound = BoundArguments::bind(&prompt.arguments, [("a", much.as_str())], &limits).unwrap();
+    let error = cuebook::prompt::render(prompt, &bound, &ResolvedResources::default(), &limits)
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("at most 1048576 are given (output_bytes)")
+    );
+    // each line with the whole: four times the argument is sixteen times the output
+    let squared = "{% for i in a | split(pat=\"\n\") %}{{ a }}{% endfor %}";
+    let errors = errors_of(squared, &limits);
+    assert!(
+        errors.len() == 1 && errors[0].contains("(output_bytes)"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn limits_of_a_template_are_settings_and_are_told_with_both_numbers() {
+    let arms = |n: usize| format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}x".repeat(n));
+    let said = |body: &str, limits: &Limits| errors_of(body, limits).join("\n");
+    assert!(
+        said(&arms(300), &Limits::default())
+            .contains("300 elif arms in one file; at most 256 are read (elif_count)")
+    );
+    let limits = Limits {
+        elif_count: 2,
+        ..Limits::default()
+    };
+    assert_eq!(said(&arms(2), &limits), "");
+    assert!(said(&arms(3), &limits).contains("3 elif arms in one file; at most 2 are read"));
+    // the lane is decided by the settings
+    let lane = |limits: &Limits| {
+        let text = "---\ndescription: D\n---\n{% for i in [1, 2, 3] %}{{ i }}{% endfor %}";
+        let tree = MemoryTree::default().with("prompts/p.md", text);
+        let none = &cuebook::catalog::examples::none;
+        let built =
+            cuebook::catalog::build::build(&tree, Revision::WorkTree, limits, None, none).unwrap();
+        built.catalog.prompt("p").unwrap().lane.clone()
+    };
+    assert_eq!(lane(&Limits::default()).as_str(), "fast");
+    let cuebook::prompt::Lane::Worker(reason) = lane(&Limits {
+        fast_lane_steps: 4,
+        ..Limits::default()
+    }) else {
+        panic!("it is fast");
+    };
+    assert!(
+        reason
+            .why
+            .contains("at most 4 are run in the fast lane (fast_lane_steps)"),
+        "{reason}"
+    );
+    let cuebook::prompt::Lane::Worker(reason) = lane(&Limits {
+        fast_lane_work_bytes: 10,
+        ..Limits::default()
+    }) else {
+        panic!("it is fast");
+    };
+    assert!(
+        reason
+            .why
+            .contains("at most 10 in the fast lane (fast_lane_work_bytes)"),
+        "{reason}"
+    );
+}

@@ -367,6 +367,33 @@ async fn a_publish_writes_what_changed_and_a_start_writes_nothing() {
 }
 
 #[tokio::test]
+async fn gets_of_the_last_days_count() {
+    let folder = TempDir::new().unwrap();
+    let database = folder.path().join("cuebook.db");
+    let text = "---\ntitle: T\n---\nthe same words\n";
+    let files = ["prompts/a.md", "prompts/b.md", "prompts/c.md"].map(|path| (path, text));
+    let indexed = Indexed::of(&TestLibrary::with(&files), &database).await;
+    let mut connection = raw(&database).await;
+    for (name, day, gets) in [("c", 995, 7), ("b", 969, 9000), ("b", 1000, 1)] {
+        sqlx::query("INSERT INTO usage_day VALUES ($1, 1, 'client', '1', $2, $3, 0, 0, 0, 0, 0)")
+            .bind(name)
+            .bind(day)
+            .bind(gets)
+            .execute(&mut connection)
+            .await
+            .unwrap();
+    }
+    let day = 24 * 60 * 60 * 1000;
+    indexed.search.count_gets(1000 * day + 5).await.unwrap();
+    let found = indexed.ask(Ask::new("same words", 10)).await;
+    let gets: Vec<u64> = found.hits.iter().map(|hit| hit.gets).collect();
+    assert_eq!(
+        (names(&found), gets),
+        (vec!["c".into(), "b".into(), "a".into()], vec![7, 1, 0])
+    );
+}
+
+#[tokio::test]
 async fn a_change_of_everything_is_written_in_steps() {
     let folder = TempDir::new().unwrap();
     let library = TestLibrary::with(&[("cuebook.toml", "format = 1\n")]);

@@ -45,6 +45,16 @@ pub(crate) async fn registry(library: &TestLibrary) -> Arc<Registry> {
 }
 
 async fn registry_at(path: PathBuf) -> Arc<Registry> {
+    let registry = uncounted(path).await;
+    let counting = registry.clone();
+    tokio::task::spawn_blocking(move || counting.count().unwrap())
+        .await
+        .unwrap();
+    registry
+}
+
+/// One whose versions are not known yet.
+async fn uncounted(path: PathBuf) -> Arc<Registry> {
     tokio::task::spawn_blocking(move || {
         let library = Library::find(&path).unwrap();
         let settings = registry::Settings {
@@ -89,6 +99,12 @@ impl TestServer {
         Self::of_registry(registry, settings(), None, plenty()).await
     }
 
+    /// Serves a library whose versions are not known yet.
+    pub(crate) async fn uncounted(library: &TestLibrary) -> Self {
+        let registry = uncounted(library.bare()).await;
+        Self::of_registry(registry, settings(), None, plenty()).await
+    }
+
     async fn of_registry(
         registry: Arc<Registry>,
         settings: mcp::Settings,
@@ -103,6 +119,7 @@ impl TestServer {
             registry: registry.clone(),
             mcp: service.clone(),
             git: None,
+            records: None,
             upstream: None,
             api: Api::new(registry.clone(), previews),
             allowed: Arc::new(Allowed::new(public_url).unwrap()),

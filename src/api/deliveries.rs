@@ -1,0 +1,103 @@
+//! `GET /api/v1/deliveries`: which text went to whom when, with which resources.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::query::Query;
+use super::{Api, Refusal, json, store};
+use crate::records::calendar;
+use crate::store::{DeliveryFilter, DeliveryRow};
+
+/// Deliveries of one answer, unless the request says.
+const SHOWN: i64 = 20;
+/// Deliveries of one answer, at most.
+const MOST: i64 = 1000;
+
+#[derive(Serialize)]
+struct Answer {
+    /// Newest first.
+    deliveries: Vec<Delivery>,
+    /// What `cursor` says to get those before; none where there are none.
+    next: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct Delivery {
+    at: String,
+    actor: String,
+    client: String,
+    client_version: String,
+    via: String,
+    placeholder: bool,
+    prompt: String,
+    version: Option<i64>,
+    commit: Option<String>,
+    path: String,
+    sha256: String,
+    resources: Value,
+}
+
+impl From<DeliveryRow> for Delivery {
+    fn from(row: DeliveryRow) -> Self {
+        Self {
+            at: calendar::show(row.at),
+            actor: row.actor,
+            client: row.client,
+            client_version: row.client_version,
+            via: row.via,
+            placeholder: row.placeholder,
+            prompt: row.prompt,
+            version: row.version,
+            commit: row.revision,
+            path: row.path,
+            sha256: row.sha256,
+            resources: serde_json::from_str(&row.resources).unwrap_or_default(),
+        }
+    }
+}
+
+pub(super) fn routes() -> Router<Api> {
+    Router::new().route("/api/v1/deliveries", get(deliveries))
+}
+
+async fn deliveries(State(api): State<Api>, uri: Uri) -> Response {
+    match found(&api, &uri).await {
+        Ok(answer) => json(&answer),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+async fn found(api: &Api, uri: &Uri) -> Result<Answer, Refusal> {
+    let known = [
+        "at", "from", "until", "prompt", "actor", "client", "limit", "cursor",
+    ];
+    let query = Query::of(uri, &known)?;
+    let time = |name: &str| {
+        let read = query.text(name).map(calendar::parse).transpose();
+        read.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("`{name}`: {error}")))
+    };
+    let limit = query.number("limit", 1, MOST)?.unwrap_or(SHOWN);
+    // up to the end of what was said: 03:12 is the whole minute
+    let at = time("at")?;
+    let until = time("until")?;
+    let filter = DeliveryFilter {
+        from: time("from")?.map(|(from, _)| from),
+        before: [at, until].into_iter().flatten().map(|(_, end)| end).min(),
+        before_seq: query.number("cursor", 1, i64::MAX)?,
+        prompt: query.text("prompt").map(str::to_owned),
+        actor: query.text("actor").map(str::to_owned),
+        client: query.text("client").map(str::to_owned),
+    };
+    let mut rows = store(api)?.deliveries(&filter, limit + 1).await?;
+    let more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
+    rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(Answer {
+        next: rows.last().filter(|_| more).map(|row| row.seq),
+        deliveries: rows.into_iter().map(Delivery::from).collect(),
+    })
+}

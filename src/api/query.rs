@@ -1,0 +1,53 @@
+//! What a URL asks for after its `?`.
+
+use std::collections::BTreeMap;
+
+use axum::http::{StatusCode, Uri};
+
+use super::Refusal;
+
+/// The parameters of a URL; one that is not known, or said twice, is refused.
+#[derive(Debug)]
+pub(super) struct Query(BTreeMap<String, String>);
+
+impl Query {
+    /// Reads them; `known` are the names there may be.
+    pub(super) fn of(uri: &Uri, known: &[&str]) -> Result<Self, Refusal> {
+        let wrong = |detail: String| Refusal::new(StatusCode::BAD_REQUEST, detail);
+        let url = format!("http://localhost/?{}", uri.query().unwrap_or_default());
+        let url = reqwest::Url::parse(&url).map_err(|error| wrong(error.to_string()))?;
+        let mut out = BTreeMap::new();
+        for (name, value) in url.query_pairs() {
+            if !known.contains(&&*name) {
+                let name: String = name.chars().take(40).collect();
+                return Err(wrong(format!(
+                    "there is no parameter `{name}`; there are {}",
+                    known.join(", ")
+                )));
+            }
+            if out.insert(name.to_string(), value.into_owned()).is_some() {
+                return Err(wrong(format!("`{name}` stands twice")));
+            }
+        }
+        out.retain(|_, value| !value.is_empty());
+        Ok(Self(out))
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// A number within bounds.
+    pub(super) fn number(&self, name: &str, least: i64, most: i64) -> Result<Option<i64>, Refusal> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        match text.parse::<i64>() {
+            Ok(number) if (least..=most).contains(&number) => Ok(Some(number)),
+            _ => Err(Refusal::new(
+                StatusCode::BAD_REQUEST,
+                format!("`{name}` must be a number from {least} to {most}"),
+            )),
+        }
+    }
+}

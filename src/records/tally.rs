@@ -1,0 +1,355 @@
+//! From calls to rows: what is counted together is one row. Bounded: what does not fit is counted as lost.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::calendar::day;
+use super::get::{Get, Outcome};
+use crate::prompt::secrets;
+use crate::store::{Batch, DeliveryRow, LatencyRow, LossRow, RecentRow, UsageRow};
+
+/// Rows of use that wait to be written, at most.
+pub const MAX_KEYS: usize = 50_000;
+/// Deliveries that wait to be written, at most: some 30 MB.
+pub const MAX_DELIVERIES: usize = 50_000;
+/// Clients of one day that are told apart; a name is the client's own word, and costs a row.
+pub const MAX_CLIENTS: usize = 500;
+/// What stands for the clients beyond them.
+pub const OTHER: &str = "(other)";
+/// Buckets of times: the last one is open.
+pub const BUCKETS: i64 = 20;
+
+/// What was lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Calls that were not counted.
+    pub usage: u64,
+    /// Deliveries without a row.
+    pub deliveries: u64,
+}
+
+/// Prompt, version, client, its version, day.
+type Key = (String, i64, String, String, i64);
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    usage: HashMap<Key, UsageRow>,
+    latency: HashMap<(String, i64, i64, i64), i64>,
+    deliveries: VecDeque<DeliveryRow>,
+    losses: BTreeMap<(i64, &'static str), i64>,
+    recents: Vec<RecentRow>,
+    forgotten: Vec<(String, String, String)>,
+    /// Told apart on `clients_day`.
+    clients: HashSet<(Arc<str>, Arc<str>)>,
+    clients_day: i64,
+}
+
+#[derive(Serialize)]
+struct Delivered<'a> {
+    uri: &'a str,
+    path: &'a str,
+    sha256: &'a str,
+}
+
+/// The bucket of a time in microseconds: the lowest `n` with `micros < 2^n × 100`.
+pub fn bucket(micros: i64) -> i64 {
+    let hundreds = micros.max(0) / 100;
+    i64::from(i64::BITS - hundreds.leading_zeros()).min(BUCKETS - 1)
+}
+
+impl Tally {
+    /// Counts calls. Returns the values among them that colleagues may be offered, and what was lost.
+    pub(super) fn add(&mut self, gets: Vec<Get>) -> (Vec<RecentRow>, Lost) {
+        let mut used = Vec::new();
+        let mut lost = Lost::default();
+        for get in gets {
+            let before = lost;
+            self.count(&get, &mut lost);
+            if get.outcome == Outcome::Delivered {
+                self.deliver(&get, &mut lost);
+                used.extend(recent(&get));
+            }
+            let day = day(get.at);
+            self.lose(
+                day,
+                Lost {
+                    usage: lost.usage - before.usage,
+                    deliveries: lost.deliveries - before.deliveries,
+                },
+            );
+        }
+        (used, lost)
+    }
+
+    /// Notes what was lost on a day.
+    pub(super) fn lose(&mut self, day: i64, lost: Lost) {
+        for (kind, n) in [("usage", lost.usage), ("delivery", lost.deliveries)] {
+            if n > 0 {
+                *self.losses.entry((day, kind)).or_default() +=
+                    i64::try_from(n).unwrap_or(i64::MAX);
+            }
+        }
+    }
+
+    fn count(&mut self, get: &Get, lost: &mut Lost) {
+        // a client that puts the values in by itself asks for every prompt, used or not
+        if get.given.placeholder {
+            return;
+        }
+        let day = day(get.at);
+        let (client, client_version) = self.client(get, day);
+        let version = get.version.map_or(0, i64::from);
+        let prompt = get.prompt.name.as_str();
+        let key = (
+            prompt.to_owned(),
+            version,
+            client.to_string(),
+            client_version.to_string(),
+            day,
+        );
+        if self.usage.len() >= MAX_KEYS && !self.usage.contains_key(&key) {
+            lost.usage += 1;
+            return;
+        }
+        let row = self.usage.entry(key).or_insert_with_key(|key| UsageRow {
+            prompt: key.0.clone(),
+            version: key.1,
+            client: key.2.clone(),
+            client_version: key.3.clone(),
+            day: key.4,
+            ..UsageRow::default()
+        });
+        match get.outcome {
+            Outcome::Failed => row.failed += 1,
+            Outcome::Refused => row.refused += 1,
+            Outcome::Delivered => {
+                let micros = i64::try_from(get.took.as_micros()).unwrap_or(i64::MAX);
+                row.gets += 1;
+                row.micros_sum = row.micros_sum.saturating_add(micros);
+                row.micros_max = row.micros_max.max(micros);
+                row.picks += picks(get);
+                let key = (prompt.to_owned(), version, day, bucket(micros));
+                *self.latency.entry(key).or_default() += 1;
+            }
+        }
+    }
+
+    fn client(&mut self, get: &Get, day: i64) -> (Arc<str>, Arc<str>) {
+        if self.clients_day != day {
+            self.clients_day = day;
+            self.clients.clear();
+        }
+        let known = &mut self.clients;
+        let client = (get.client.clone(), get.client_version.clone());
+        if known.contains(&client) {
+            return client;
+        }
+        if known.len() >= MAX_CLIENTS {
+            return (OTHER.into(), "".into());
+        }
+        known.insert(client.clone());
+        client
+    }
+
+    fn deliver(&mut self, get: &Get, lost: &mut Lost) {
+        if self.deliveries.len() >= MAX_DELIVERIES {
+            lost.deliveries += 1;
+            return;
+        }
+        let resources: Vec<Delivered<'_>> = get
+            .resources
+            .iter()
+            .map(|resource| Delivered {
+                uri: &resource.uri,
+                path: &resource.path,
+                sha256: &resource.sha256,
+            })
+            .collect();
+        self.deliveries.push_back(DeliveryRow {
+            seq: 0,
+            at: get.at,
+            actor: get.actor.to_string(),
+            client: get.client.to_string(),
+            client_version: get.client_version.to_string(),
+            via: get.via.as_str().into(),
+            placeholder: get.given.placeholder,
+            prompt: get.prompt.name.as_str().to_owned(),
+            version: get.version.map(i64::from),
+            revision: get.catalog.revision().commit().map(str::to_owned),
+            path: get.prompt.path.to_string(),
+            sha256: get.prompt.sha256.to_string(),
+            resources: serde_json::to_string(&resources).unwrap_or_else(|_| "[]".into()),
+        });
+    }
+
+    /// Values to be written in the place of what is there, and those to be removed.
+    pub(super) fn keep(&mut self, written: Vec<RecentRow>, removed: Vec<RecentRow>) {
+        self.forget(removed);
+        let same = |a: &RecentRow, b: &RecentRow| {
+            (&a.prompt, &a.argument, &a.value) == (&b.prompt, &b.argument, &b.value)
+        };
+        self.recents
+            .retain(|row| !written.iter().any(|new| same(row, new)));
+        self.recents.extend(written);
+    }
+
+    /// Values to be removed.
+    pub(super) fn forget(&mut self, removed: Vec<RecentRow>) {
+        if removed.is_empty() {
+            return;
+        }
+        let gone: HashSet<(String, String, String)> = removed
+            .into_iter()
+            .map(|row| (row.prompt, row.argument, row.value))
+            .collect();
+        self.recents.retain(|row| {
+            let key = (row.prompt.clone(), row.argument.clone(), row.value.clone());
+            !gone.contains(&key)
+        });
+        self.forgotten.extend(gone);
+    }
+
+    /// Takes values that wait to be written out, as [`super::Records::erase_values`] has it.
+    pub(super) fn erase(&mut self, prompt: Option<&str>, argument: Option<&str>) {
+        self.recents.retain(|row| {
+            !(prompt.is_none_or(|prompt| row.prompt == prompt)
+                && argument.is_none_or(|argument| row.argument == argument))
+        });
+    }
+
+    /// Deliveries that wait.
+    pub(super) fn deliveries(&self) -> usize {
+        self.deliveries.len()
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.usage.is_empty()
+            && self.deliveries.is_empty()
+            && self.losses.is_empty()
+            && self.recents.is_empty()
+            && self.forgotten.is_empty()
+    }
+
+    /// Takes all that waits.
+    pub(super) fn take(&mut self) -> Batch {
+        Batch {
+            usage: std::mem::take(&mut self.usage).into_values().collect(),
+            latency: std::mem::take(&mut self.latency)
+                .into_iter()
+                .map(|((prompt, version, day, bucket), gets)| LatencyRow {
+                    prompt,
+                    version,
+                    day,
+                    bucket,
+                    gets,
+                })
+                .collect(),
+            losses: std::mem::take(&mut self.losses)
+                .into_iter()
+                .map(|((day, kind), lost)| LossRow {
+                    day,
+                    kind: kind.into(),
+                    lost,
+                })
+                .collect(),
+            deliveries: std::mem::take(&mut self.deliveries).into(),
+            recents: std::mem::take(&mut self.recents),
+            forgotten: std::mem::take(&mut self.forgotten),
+        }
+    }
+
+    /// Puts a batch back that could not be written; nothing was added since it was taken.
+    pub(super) fn put_back(&mut self, batch: Batch) {
+        for row in batch.usage {
+            let key = (
+                row.prompt.clone(),
+                row.version,
+                row.client.clone(),
+                row.client_version.clone(),
+                row.day,
+            );
+            self.usage.insert(key, row);
+        }
+        for row in batch.latency {
+            self.latency
+                .insert((row.prompt, row.version, row.day, row.bucket), row.gets);
+        }
+        for row in batch.losses {
+            let kind = if row.kind == "usage" {
+                "usage"
+            } else {
+                "delivery"
+            };
+            self.losses.insert((row.day, kind), row.lost);
+        }
+        self.deliveries = batch.deliveries.into();
+        self.recents = batch.recents;
+        self.forgotten = batch.forgotten;
+    }
+}
+
+/// How many of the given values the argument's completion offers, whether they were picked or typed.
+fn picks(get: &Get) -> i64 {
+    let context: BTreeMap<String, String> = get
+        .given
+        .values
+        .iter()
+        .map(|(at, value)| {
+            (
+                get.prompt.arguments[*at].name.to_string(),
+                value.to_string(),
+            )
+        })
+        .collect();
+    let offered = get.given.values.iter().filter(|(at, value)| {
+        let argument = &get.prompt.arguments[*at].name;
+        let completion = get
+            .catalog
+            .complete(&get.prompt, argument, value, &context, &[]);
+        completion.values.iter().any(|offered| **offered == **value)
+    });
+    i64::try_from(offered.count()).unwrap_or(i64::MAX)
+}
+
+/// The values that colleagues may be offered.
+fn recent(get: &Get) -> impl Iterator<Item = RecentRow> {
+    get.given.values.iter().filter_map(|(at, value)| {
+        let argument = &get.prompt.arguments[*at];
+        let shown = !value.trim().is_empty() && !value.chars().any(char::is_control);
+        // the path of a values file: no comment in the value can allow a secret
+        let secret = || !secrets::find(&"values/recent.txt".into(), value.as_bytes()).is_empty();
+        (argument.values.recent && shown && !secret()).then(|| RecentRow {
+            prompt: get.prompt.name.as_str().to_owned(),
+            argument: argument.name.to_string(),
+            value: value.to_string(),
+            weight: 1.0,
+            at: get.at,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_double() {
+        for (micros, expected) in [
+            (0, 0),
+            (99, 0),
+            (100, 1),
+            (199, 1),
+            (200, 2),
+            (399, 2),
+            (400, 3),
+            (10_000, 7),
+            (i64::MAX, BUCKETS - 1),
+        ] {
+            assert_eq!(bucket(micros), expected, "{micros}");
+        }
+    }
+}
