@@ -22,7 +22,7 @@ const PAGE: i64 = 500;
 /// Runs of three characters that one word is looked up by, at most.
 const RUNS: usize = 6;
 /// Time between two looks at what is used.
-const COUNTED: Duration = Duration::from_secs(10 * 60);
+const COUNTED: Duration = Duration::from_mins(10);
 /// Days of use that count.
 const DAYS: i64 = 30;
 /// How long a database that failed is left alone, unless something is published.
