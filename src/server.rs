@@ -222,6 +222,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let pushes = TaskTracker::new();
     let previews = Previews::new(config.preview_cpu_ms_per_minute, config.preview_bytes);
     let mut api = Api::new(registry.clone(), previews);
+    api.search = search.clone();
     api.records.clone_from(&records);
     let mut upstream = None;
     let (git, endpoint) = match (&data_dir, &records) {
