@@ -9,6 +9,7 @@
 #![allow(
     missing_docs,
     clippy::expect_used,
+    clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
     clippy::disallowed_methods,
