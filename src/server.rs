@@ -248,6 +248,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
                 shutdown.clone(),
             )?;
             api.gate = Some(gate);
+            api.writing = pushes.clone();
             (Some(git), Some(endpoint))
         }
         _ => (None, None),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -11,16 +12,21 @@ use axum::routing::post;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::preview::shown;
 use super::{Api, Refusal, by, json, parse, read};
 use crate::gate::Gate;
-use crate::gate::publish::{Change, PublishError, Published, Tip};
+use crate::gate::publish::{Change, MAX_MESSAGE, PublishError, Published, Tip};
 use crate::git::GitError;
 use crate::git::commit::Edit;
 
 /// Longest request, in bytes: an edit of a large resource, in base64.
 const MAX_BODY: usize = 16 * 1024 * 1024;
+/// Changes that are made at once; each may hold as much as a request.
+pub(super) const CHANGES: usize = 16;
+/// How long a change waits for its place.
+const WAIT: Duration = Duration::from_secs(30);
 
 /// What is asked.
 #[derive(Debug, Deserialize)]
@@ -93,39 +99,75 @@ async fn changes(State(api): State<Api>, request: Request) -> Response {
 
 async fn publish(api: &Api, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
-    let gate = gate(api)?;
+    let gate = gate(api)?.clone();
+    let place = place(api).await?;
     let body = read(&parts.headers, body, MAX_BODY, "a limit of this release").await?;
     let ask: Ask = parse(&body)?;
     drop(body);
     let edits = edits(ask.files)?;
-    let message = ask.message.trim().to_owned();
-    if message.is_empty() {
-        return Err(Refusal::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "say in `message` what the change is for; it becomes the commit's message",
-        ));
-    }
+    let message = message(&ask.message)?;
     let base = ask.base;
     let by = by(&parts.extensions);
-    let gate = gate.clone();
     // whoever hangs up has it published all the same, or not at all
-    let published = tokio::spawn(async move {
-        let make = move |tip: &Tip| -> Result<Change, Unmade> {
-            unchanged(tip, base.as_deref(), &edits)?;
-            Ok(Change {
-                edits: edits.clone(),
-                message: message.clone(),
-                deed: None,
-            })
-        };
-        gate.publish(&by, make).await
-    })
-    .await
-    .map_err(|_| internal())?;
+    let published = api
+        .writing
+        .spawn(async move {
+            let _place = place;
+            let make = move |tip: &Tip| -> Result<Change, Unmade> {
+                unchanged(tip, base.as_deref(), &edits)?;
+                Ok(Change {
+                    edits: edits.clone(),
+                    message: message.clone(),
+                    deed: None,
+                })
+            };
+            gate.publish(&by, make).await
+        })
+        .await
+        .map_err(|_| internal())?;
     match published {
         Ok(Published { commit, lines }) => Ok(json(&Answer { commit, lines })),
         Err(error) => Err(refusal(error, unmade)),
     }
+}
+
+/// A place among the changes that are made at once, each of which holds its files in memory. Waiting ends with the client.
+pub(super) async fn place(api: &Api) -> Result<OwnedSemaphorePermit, Refusal> {
+    let place = api.changing.clone().acquire_owned();
+    match tokio::time::timeout(WAIT, place).await {
+        Ok(Ok(place)) => Ok(place),
+        _ => Err(Refusal {
+            retry_after: Some(1),
+            ..Refusal::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!(
+                    "{CHANGES} changes are being made, and none ended within {} seconds; nothing was changed",
+                    WAIT.as_secs()
+                ),
+            )
+        }),
+    }
+}
+
+/// A message that a commit can have.
+fn message(text: &str) -> Result<String, Refusal> {
+    let text = text.trim();
+    let wrong = |detail: String| Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
+    if text.is_empty() {
+        return wrong(
+            "say in `message` what the change is for; it becomes the commit's message".into(),
+        );
+    }
+    if text.contains('\0') {
+        return wrong("`message` holds a NUL, which no commit's message can".into());
+    }
+    if text.len() > MAX_MESSAGE {
+        return wrong(format!(
+            "`message` is {} bytes; a commit's message has at most {MAX_MESSAGE} here",
+            text.len()
+        ));
+    }
+    Ok(text.to_owned())
 }
 
 /// The gate, where changes are taken.
@@ -144,6 +186,19 @@ fn edits(files: BTreeMap<String, Option<NewContent>>) -> Result<Vec<Edit>, Refus
             StatusCode::UNPROCESSABLE_ENTITY,
             "`files` names no file",
         ));
+    }
+    let written: Vec<&String> = files
+        .iter()
+        .filter_map(|(path, content)| content.as_ref().map(|_| path))
+        .collect();
+    for path in &written {
+        let below = format!("{path}/");
+        if let Some(other) = written.iter().find(|other| other.starts_with(&below)) {
+            return Err(Refusal::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                format!("`{path}` cannot be a file, since `{other}` makes it a folder"),
+            ));
+        }
     }
     files
         .into_iter()
@@ -294,11 +349,11 @@ pub(super) fn refusal<E: std::error::Error>(
                 serde_json::to_value(problems).unwrap_or_default(),
             )
         }
-        PublishError::Busy => Refusal {
+        PublishError::Unjudged(_) | PublishError::Busy => Refusal {
             retry_after: Some(1),
             ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
         },
-        PublishError::Git(error @ GitError::InTheWay(_)) => {
+        PublishError::Git(error @ (GitError::InTheWay(_) | GitError::NotTaken(_))) => {
             Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
         }
         PublishError::Git(error) => {

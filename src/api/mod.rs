@@ -23,6 +23,8 @@ use bytes::BytesMut;
 use http_body_util::BodyExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
 
 use crate::access::{Actor, By};
 use crate::gate::Gate;
@@ -46,6 +48,12 @@ pub struct Api {
     pub gate: Option<Arc<Gate>>,
     /// What was used, delivered and done; none where a work tree is served.
     pub records: Option<Arc<Records>>,
+    /// Changes that are being made; their end is waited for.
+    pub writing: TaskTracker,
+    /// Places for changes that are made at once.
+    changing: Arc<Semaphore>,
+    /// Held while everything derived is made again or compared.
+    proving: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Api {
@@ -57,6 +65,9 @@ impl Api {
             search: Arc::new(Search::new()),
             gate: None,
             records: None,
+            writing: TaskTracker::new(),
+            changing: Arc::new(Semaphore::new(changes::CHANGES)),
+            proving: Arc::default(),
         }
     }
 }

@@ -20,6 +20,9 @@ struct Verified {
     /// Whether all of it is what git says.
     ok: bool,
     tables: Vec<Table>,
+    /// What could not be looked at, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unseen: Vec<String>,
 }
 
 /// One thing that is derived.
@@ -49,34 +52,71 @@ pub(super) fn routes() -> Router<Api> {
 }
 
 async fn verify(State(api): State<Api>) -> Response {
-    match tables(&api).await {
-        Ok(tables) => json(&Verified {
-            ok: tables.iter().all(|table| table.different == 0),
-            tables,
-        }),
-        Err(refusal) => refusal.into_response(),
-    }
+    alone(&api, |api| async move { verified(&api).await }).await
 }
 
 /// Makes everything derived again, then looks at it.
 async fn reindex(State(api): State<Api>) -> Response {
-    let registry = api.registry.clone();
-    let rebuilt = tokio::task::spawn_blocking(move || registry.rebuild()).await;
-    if let Err(refusal) = done("the catalog", rebuilt) {
-        return refusal.into_response();
+    alone(&api, |api| async move {
+        let registry = api.registry.clone();
+        let rebuilt = tokio::task::spawn_blocking(move || registry.rebuild()).await;
+        done("the catalog", rebuilt)?;
+        api.search
+            .reindex(&api.registry)
+            .await
+            .map_err(|error| failed("the search index", &error))?;
+        if let Some(store) = store(&api) {
+            done(
+                "the versions",
+                Ok(versions::reindex(&api.registry, store).await),
+            )?;
+        }
+        verified(&api).await
+    })
+    .await
+}
+
+/// Runs one at a time, to its end even when the client hangs up: both read the whole library.
+async fn alone<F>(api: &Api, work: impl FnOnce(Api) -> F) -> Response
+where
+    F: Future<Output = Result<Verified, Refusal>> + Send + 'static,
+{
+    let Ok(proving) = api.proving.clone().try_lock_owned() else {
+        return Refusal {
+            retry_after: Some(10),
+            ..Refusal::new(
+                StatusCode::CONFLICT,
+                "a verify or a reindex is running; one does at a time",
+            )
+        }
+        .into_response();
+    };
+    let work = work(api.clone());
+    let ran = tokio::spawn(async move {
+        let _proving = proving;
+        work.await
+    })
+    .await;
+    match ran {
+        Ok(Ok(verified)) => json(&verified),
+        Ok(Err(refusal)) => refusal.into_response(),
+        Err(error) => failed("what is derived", &error).into_response(),
     }
-    if let Err(error) = api.search.reindex(&api.registry).await {
-        return failed("the search index", &error).into_response();
-    }
-    if let Some(store) = store(&api)
-        && let Err(refusal) = done(
-            "the versions",
-            Ok(versions::reindex(&api.registry, store).await),
-        )
-    {
-        return refusal.into_response();
-    }
-    verify(State(api)).await
+}
+
+async fn verified(api: &Api) -> Result<Verified, Refusal> {
+    let tables = tables(api).await?;
+    let unseen: Vec<String> = match api.records.as_ref().map(|records| records.store()) {
+        Some(Err(error)) => vec![format!(
+            "the search index, the versions kept and the audit: there is no database ({error})"
+        )],
+        _ => Vec::new(),
+    };
+    Ok(Verified {
+        ok: unseen.is_empty() && tables.iter().all(|table| table.different == 0),
+        tables,
+        unseen,
+    })
 }
 
 /// The database, where it can be used.

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::{Deserialize, Serialize};
 
-use super::changes::{gate, refusal};
+use super::changes::{gate, place, refusal};
 use super::preview::at_refusal;
 use super::{Api, Refusal, by, json, parse, read};
 use crate::catalog::relabel::{RelabelError, relabel};
@@ -321,6 +321,12 @@ fn unmade(error: Unmade) -> Refusal {
 
 fn reason(text: &str) -> Result<String, Refusal> {
     let text: String = text.trim().chars().take(MAX_REASON).collect();
+    if text.contains('\0') {
+        return Err(Refusal::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "`reason` holds a NUL, which no commit's message can",
+        ));
+    }
     if text.is_empty() {
         return Err(Refusal::new(
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -347,8 +353,14 @@ where
     F: Fn(&Tip) -> Result<Change, Unmade> + Send + Sync + 'static,
 {
     let gate = gate(api)?.clone();
+    let place = place(api).await?;
     // whoever hangs up has it published all the same, or not at all
-    let published = tokio::spawn(async move { gate.publish(&request_by, make).await })
+    let published = api
+        .writing
+        .spawn(async move {
+            let _place = place;
+            gate.publish(&request_by, make).await
+        })
         .await
         .map_err(|error| internal(&error))?;
     match published {

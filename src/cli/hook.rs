@@ -248,7 +248,7 @@ fn alone(data_dir: &Path, question: &Question) -> Answer {
         return Answer {
             accepted: true,
             lines: vec!["no server is running; what you pushed is served when one starts".into()],
-            proposed: Vec::new(),
+            ..Answer::default()
         };
     }
     let answer = (|| -> anyhow::Result<Answer> {

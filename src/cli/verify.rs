@@ -9,6 +9,7 @@ use serde_json::json;
 use super::report::number;
 use super::serve::ConfigArgs;
 use super::service::Service;
+use crate::prompt::visible::visible;
 
 /// Arguments of `cuebook verify` and of `cuebook reindex`.
 #[derive(Debug, clap::Args)]
@@ -24,6 +25,8 @@ pub(super) struct Args {
 struct Verified {
     ok: bool,
     tables: Vec<Table>,
+    #[serde(default)]
+    unseen: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -91,6 +94,9 @@ pub(super) fn run(what: What, args: &Args, out: &mut impl Write) -> anyhow::Resu
         if more > 0 {
             writeln!(out, "  and {more} more")?;
         }
+    }
+    for unseen in &verified.unseen {
+        writeln!(out, "not looked at: {}", visible(unseen))?;
     }
     if verified.ok {
         return Ok(ExitCode::SUCCESS);

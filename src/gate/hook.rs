@@ -271,6 +271,7 @@ mod tests {
                 new: "1".into(),
                 forced: true,
             }],
+            unjudged: false,
         };
         let (result, output, asked) = proc_receive(&input, answer);
         assert!(result.unwrap());

@@ -287,7 +287,7 @@ impl Gate {
         Ok(Answer {
             accepted,
             lines,
-            proposed: Vec::new(),
+            ..Answer::default()
         })
     }
 
@@ -612,9 +612,12 @@ fn who(question: &Question) -> (Actor, String) {
 }
 
 fn unjudged(why: &str) -> Answer {
-    Answer::refused(vec![format!(
-        "refused: {why}. Nothing was changed; push again in a moment."
-    )])
+    Answer {
+        unjudged: true,
+        ..Answer::refused(vec![format!(
+            "refused: {why}. Nothing was changed; push again in a moment."
+        )])
+    }
 }
 
 /// The gate of a data directory that no server serves now: it checks alone, and takes no proposals.

@@ -14,8 +14,8 @@ use crate::git::{GitError, MAIN, Repository};
 
 /// How often a change is made again because a push was quicker.
 const TRIES: usize = 8;
-/// Longest message of a commit that is made here, in bytes.
-const MESSAGE: usize = 64 * 1024;
+/// Longest message of a commit that is made here, in bytes; a longer one is cut.
+pub const MAX_MESSAGE: usize = 64 * 1024;
 
 /// What main says at the moment a change is made.
 #[derive(Debug, Clone)]
@@ -73,6 +73,9 @@ pub enum PublishError<E> {
         /// What the check found, where it was checked.
         checked: Option<Arc<Checked>>,
     },
+    /// It could not be judged now; later it may be.
+    #[error("{0}")]
+    Unjudged(String),
     /// Other pushes were quicker, again and again.
     #[error("main kept moving; try again in a moment")]
     Busy,
@@ -113,11 +116,14 @@ impl Gate {
                 deed: deed.clone(),
             };
             let quarantine = Some(apart.objects().to_path_buf());
-            // a client that hangs up drops this, and with it ends the check
+            // whoever drops this ends the check
             let gone = CancellationToken::new();
             let waits = gone.clone().drop_guard();
             let Answer {
-                accepted, lines, ..
+                accepted,
+                lines,
+                unjudged,
+                ..
             } = self
                 .accept(question(Hook::PreReceive, quarantine), &gone)
                 .await;
@@ -126,6 +132,9 @@ impl Gate {
             if !accepted {
                 if self.repository.read_ref(MAIN)? != base {
                     continue;
+                }
+                if unjudged {
+                    return Err(PublishError::Unjudged(lines.join("\n")));
                 }
                 let checked = self.kept().get(&commit).cloned();
                 return Err(PublishError::Refused { lines, checked });
@@ -169,7 +178,7 @@ impl Gate {
             repository: self.repository.clone(),
         };
         let mut change = make(&tip).map_err(PublishError::Change)?;
-        let mut end = change.message.len().min(MESSAGE);
+        let mut end = change.message.len().min(MAX_MESSAGE);
         while !change.message.is_char_boundary(end) {
             end -= 1;
         }

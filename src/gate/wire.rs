@@ -112,6 +112,9 @@ pub struct Answer {
     /// For proc-receive.
     #[serde(default)]
     pub proposed: Vec<Proposed>,
+    /// Whether it is refused only because it could not be judged now.
+    #[serde(default)]
+    pub unjudged: bool,
 }
 
 impl Answer {

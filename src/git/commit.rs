@@ -44,7 +44,7 @@ pub struct Apart {
 
 impl Repository {
     /// Makes a commit on `parent` (none: the first one), apart from the repository's objects. None where the edits change
-    /// nothing. A path that cannot be in a tree (`..`, an empty part, `.git`) is an error.
+    /// nothing. A path that cannot be in a tree (`..`, an empty part, `.git`, a folder's) is an error.
     pub fn commit_apart(
         &self,
         parent: Option<&str>,
@@ -77,14 +77,21 @@ impl Repository {
                     };
                     builder.upsert(&*edit.path, repository.blob(content)?, mode);
                 }
-                None => {
-                    if base.get_path(Path::new(&edit.path)).is_ok() {
+                None => match base.get_path(Path::new(&edit.path)) {
+                    // who deletes a file has not seen what else a folder of that name holds
+                    Ok(entry) if entry.kind() == Some(git2::ObjectType::Tree) => {
+                        return Err(GitError::InTheWay(edit.path.clone()));
+                    }
+                    Ok(_) => {
                         builder.remove(&*edit.path);
                     }
-                }
+                    Err(_) => {}
+                },
             }
         }
-        let tree = builder.create_updated(&repository, &base)?;
+        let tree = builder
+            .create_updated(&repository, &base)
+            .map_err(|error| GitError::NotTaken(error.message().to_owned()))?;
         if tree == base.id() {
             return Ok(None);
         }
@@ -113,7 +120,12 @@ impl Repository {
             folder,
         };
         std::fs::create_dir(&apart.folder)?;
-        apart.unpack(Some(&apart.folder))?;
+        apart
+            .unpack(Some(&apart.folder))
+            .map_err(|error| match error {
+                GitError::Process { message, .. } => GitError::NotTaken(message),
+                error => error,
+            })?;
         Ok(Some(apart))
     }
 }

@@ -54,6 +54,9 @@ pub enum GitError {
     /// A file cannot be where a folder is, or below another file.
     #[error("`{0}` is in the way: a file and a folder cannot have one name")]
     InTheWay(String),
+    /// git takes no such commit: a name that means something else on some system, for one.
+    #[error("git does not take this change: {0}")]
+    NotTaken(String),
     /// A git process failed.
     #[error("git {command}: {message}")]
     Process {

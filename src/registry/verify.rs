@@ -50,12 +50,26 @@ impl Registry {
 
     /// Makes what is served from nothing, in the place of what was made change by change.
     pub fn rebuild(&self) -> Result<Refreshed, OpenError> {
+        // made without the lock, so that a publish need not wait for it
+        let mut from = self.snapshot();
+        let mut cold = self.cold(&from.latest)?;
         let _requests = self
             .refreshing
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let old = self.snapshot();
-        let cold = self.cold(&old.latest)?;
+        if old.generation != from.generation {
+            // what was published meanwhile is made from that: a change's cost
+            from = old.clone();
+            let check = self.renderer().check_again();
+            cold = match (&self.library, from.latest.revision()) {
+                (Library::Bare(repository), Revision::Commit(commit)) => {
+                    self.build_commit(repository, commit, Some(&cold), &check)?
+                        .catalog
+                }
+                _ => self.cold(&from.latest)?,
+            };
+        }
         let status = old.status.clone();
         if let (Library::Bare(repository), Some(commit)) = (&self.library, &status.served) {
             let check = self.renderer().check_again();

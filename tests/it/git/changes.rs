@@ -225,6 +225,71 @@ async fn a_file_where_a_folder_is() {
     assert_eq!(host.main(), base);
 }
 
+/// Whoever deletes a path has seen a file there, and not what a colleague has put into a folder.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_is_not_deleted_as_if_it_were_a_file() {
+    let host = Host::small().await;
+    let base = host.main();
+    let reply = host.change(&base, json!({ "prompts/sre": null })).await;
+    refused(&reply, 422, "`prompts/sre` is in the way");
+    assert_eq!(host.main(), base);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_git_does_not_take_is_said_and_no_fault_of_the_server() {
+    let host = Host::small().await;
+    let base = host.main();
+    let x = || json!({ "prompts/x.md": prompt("X.") });
+    let with = |message: String| json!({ "base": base, "files": x(), "message": message });
+    let reply = host.post("/api/v1/changes", &with("a\0b".into())).await;
+    refused(&reply, 422, "holds a NUL");
+    let reply = host
+        .post("/api/v1/changes", &with("m".repeat(70_000)))
+        .await;
+    refused(&reply, 422, "70000 bytes");
+    let reply = host
+        .change(
+            &base,
+            json!({ "resources/runbook/x": "a", "resources/runbook/x/y.md": "b" }),
+        )
+        .await;
+    refused(
+        &reply,
+        422,
+        "`resources/runbook/x` cannot be a file, since `resources/runbook/x/y.md` makes it a folder",
+    );
+    for path in ["prompts/git~1/x.md", "prompts/.git\u{200c}/x.md"] {
+        let reply = host.change(&base, json!({ path: prompt("X.") })).await;
+        refused(&reply, 422, "git does not take this change");
+    }
+    assert_eq!(host.main(), base);
+    settled(&host.bare()).await;
+}
+
+/// Who hangs up leaves no more behind than the places there are.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_clients_that_hang_up_do_not_pile_up() {
+    use tokio::io::AsyncWriteExt as _;
+    let host = Host::small().await;
+    let base = host.main();
+    let files = json!({ "prompts/x.md": prompt(&"x".repeat(30_000)) });
+    let body = json!({ "base": base, "files": files, "message": "m" }).to_string();
+    let head = format!(
+        "POST /api/v1/changes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    for _ in 0..200 {
+        let mut stream = tokio::net::TcpStream::connect(host.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(body.as_bytes()).await.unwrap();
+    }
+    // an honest one is served in its turn
+    let y = json!({ "prompts/y.md": prompt("Y.") });
+    let reply = soon("an honest change", host.change(&base, y)).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    settled(&host.bare()).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn v5_two_editors_of_one_base() {
     let host = Host::small().await;
@@ -336,6 +401,20 @@ async fn verify_finds_the_catalog_as_git_says() {
     let ran = verify("reindex");
     assert!(ran.ok, "{}", ran.text);
     assert_eq!(host.text("after").await, "Number 4.\n");
+    // one at a time: whoever asks again and again keeps nobody from publishing
+    let base = host.main();
+    let both = tokio::join!(
+        futures_util::future::join_all((0..20).map(|_| host.post("/api/v1/reindex", &Value::Null))),
+        host.change(&base, json!({ "prompts/during.md": prompt("D.") })),
+    );
+    let statuses: Vec<u16> = both.0.iter().map(|reply| reply.status).collect();
+    assert!(statuses.contains(&200), "{statuses:?}");
+    assert!(
+        statuses.iter().all(|status| matches!(status, 200 | 409)),
+        "{statuses:?}"
+    );
+    assert_eq!(both.1.status, 200, "{}", both.1.text());
+    assert_eq!(host.text("during").await, "D.\n");
     // without a server the command opens the data directory itself
     host.stop().await;
     let verify = |folder: &Path| {
@@ -345,7 +424,7 @@ async fn verify_finds_the_catalog_as_git_says() {
     };
     let ran = verify(&host.data_dir());
     assert!(ran.ok, "{}", ran.text);
-    ran.says("catalog: 4 rows, as git says");
+    ran.says("catalog: 5 rows, as git says");
     let ran = verify(&host.folder.path().join("nothing"));
     assert!(!ran.ok);
     ran.says("there is no data directory at");
