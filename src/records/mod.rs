@@ -32,7 +32,7 @@ use tally::Tally;
 pub use tally::{BUCKETS, Lost, MAX_CLIENTS, MAX_DELIVERIES, MAX_KEYS, OTHER, bucket};
 
 /// Calls that wait to be counted, at most.
-const QUEUE: usize = 8192;
+pub const QUEUE: usize = 8192;
 /// Calls that are counted together.
 const TOGETHER: usize = 1024;
 /// How long what was counted may wait for more before it is written.
@@ -65,6 +65,9 @@ pub struct Settings {
     pub first_sweep: Duration,
     /// Time between two.
     pub sweep_every: Duration,
+    /// How long a push that the gate has accepted may take to tell the audit of itself; after that its row is written
+    /// without it.
+    pub untold_push: Duration,
 }
 
 impl Default for Settings {
@@ -77,6 +80,7 @@ impl Default for Settings {
             values_days: 90,
             first_sweep: Duration::from_mins(1),
             sweep_every: Duration::from_hours(1),
+            untold_push: Duration::from_secs(30),
         }
     }
 }
@@ -144,10 +148,10 @@ impl Records {
             })),
             store,
             read_only: false,
+            audit: Audit::new(data_dir, settings.untold_push),
             settings,
             actor: Actor::local().name,
             recents: Recents::default(),
-            audit: Audit::new(data_dir),
             overflowed: AtomicU64::new(0),
             lost_usage: AtomicU64::new(0),
             lost_deliveries: AtomicU64::new(0),
