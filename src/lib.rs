@@ -28,4 +28,5 @@ pub mod starter;
 pub mod store;
 pub mod telemetry;
 pub mod upstream;
+pub mod versions;
 pub mod workers;

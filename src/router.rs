@@ -138,6 +138,12 @@ async fn readyz(State(state): State<AppState>) -> Response {
     let snapshot = state.registry.snapshot();
     let now = &snapshot.status;
     let mut messages = messages(now);
+    if let Some(error) = state.registry.counting_error() {
+        messages.push(format!(
+            "the versions of the prompts could not be counted: {error}; prompts are served and published, and it is \
+             tried again by itself"
+        ));
+    }
     messages.extend(state.records.iter().flat_map(|records| records.messages()));
     let following = state.upstream.as_ref().map(|upstream| {
         let settings = upstream.settings();
@@ -167,6 +173,16 @@ async fn readyz(State(state): State<AppState>) -> Response {
     } else {
         (StatusCode::OK, "degraded")
     };
+    // nothing is wrong, and it ends by itself
+    if let Some((done, total)) = state.registry.counting()
+        && state.registry.counting_error().is_none()
+    {
+        messages.push(format!(
+            "the versions of the prompts are being numbered, {done} of {} commits are read; prompts are served and \
+             published meanwhile",
+            if total == 0 { "all".to_owned() } else { total.to_string() }
+        ));
+    }
     let ready = Ready {
         status,
         served: now.served.as_deref(),

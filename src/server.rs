@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::gate::Gate;
 use crate::git::{self, Repository, pack};
 use crate::git_http;
+use crate::history::History;
 use crate::http::Allowed;
 #[cfg(unix)]
 use crate::http::serve_unix;
@@ -33,6 +34,7 @@ use crate::search::Search;
 use crate::starter::Language;
 use crate::store::Store;
 use crate::upstream::{Mode, Upstream};
+use crate::versions;
 use data_dir::{Opened, open};
 
 /// What is served.
@@ -214,6 +216,10 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         (Some(data_dir), None) => Some(open_records(data_dir, config).await),
         (None, _) => None,
     };
+    let kept = match &records {
+        Some(records) => kept_versions(&registry, records).await,
+        None => None,
+    };
     let search = Arc::new(Search::new());
     let mut mcp =
         mcp::Service::new(registry.clone(), config.mcp(session_key)).with_search(search.clone());
@@ -224,6 +230,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let pushes = TaskTracker::new();
     let previews = Previews::new(config.preview_cpu_ms_per_minute, config.preview_bytes);
     let mut api = Api::new(registry.clone(), previews);
+    api.search = search.clone();
     api.records.clone_from(&records);
     let mut upstream = None;
     let (git, endpoint) = match (&data_dir, &records) {
@@ -275,9 +282,16 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         shutdown: shutdown.clone(),
     };
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
-    let mut tasks = vec![watching];
+    let counting = tokio::spawn(registry.clone().keep_counted(shutdown.clone()));
+    let mut tasks = vec![watching, counting];
     if let Some(Ok(store)) = records.as_ref().map(|records| records.store()) {
         search.index_in(store.clone());
+        tasks.push(tokio::spawn(versions::keep(
+            registry.clone(),
+            store.clone(),
+            kept,
+            shutdown.clone(),
+        )));
         tasks.push(tokio::spawn(
             search.keep(registry.clone(), shutdown.clone()),
         ));
@@ -337,6 +351,21 @@ async fn tidy(
             Ok(Err(error)) => tracing::debug!(%error, "the repository could not be tidied"),
         }
     }
+}
+
+/// Reads the versions that the database has kept, and counts on from them. What is served needs neither.
+async fn kept_versions(registry: &Arc<Registry>, records: &Records) -> Option<Arc<History>> {
+    let kept = versions::load(records.store().ok()?)
+        .await
+        .inspect_err(|error| tracing::error!(%error, "the kept versions could not be read"))
+        .ok()??;
+    let counting = registry.clone();
+    let from = kept.clone();
+    let counted = tokio::task::spawn_blocking(move || counting.count_from(from)).await;
+    if let Ok(Err(error)) = counted {
+        tracing::error!(%error, "versions could not be counted on from those that were kept");
+    }
+    Some(Arc::new(kept))
 }
 
 /// Opens the database. What is served needs none: without it nothing is proposed or recorded, and the rest goes on.

@@ -115,6 +115,7 @@ async fn publish(api: &Api, request: Request) -> Result<Response, Refusal> {
             Ok(Change {
                 edits: edits.clone(),
                 message: message.clone(),
+                deed: None,
             })
         };
         gate.publish(&by, make).await

@@ -5,8 +5,10 @@ mod changes;
 mod deliveries;
 pub mod preview;
 mod query;
+mod search;
 mod usage;
 mod verify;
+mod versions;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use crate::access::{Actor, By};
 use crate::gate::Gate;
 use crate::records::Records;
 use crate::registry::Registry;
+use crate::search::Search;
 use crate::store::{Store, StoreError};
 
 use preview::Previews;
@@ -37,6 +40,8 @@ pub struct Api {
     pub registry: Arc<Registry>,
     /// Budgets of previews.
     pub previews: Arc<Previews>,
+    /// Searches it.
+    pub search: Arc<Search>,
     /// Takes changes; none where a work tree is served.
     pub gate: Option<Arc<Gate>>,
     /// What was used, delivered and done; none where a work tree is served.
@@ -44,11 +49,12 @@ pub struct Api {
 }
 
 impl Api {
-    /// An API that only reads.
+    /// An API that only reads, and searches without an index.
     pub fn new(registry: Arc<Registry>, previews: Previews) -> Self {
         Self {
             registry,
             previews: Arc::new(previews),
+            search: Arc::new(Search::new()),
             gate: None,
             records: None,
         }
@@ -60,10 +66,12 @@ pub fn routes(api: Api) -> Router {
     Router::new()
         .merge(preview::routes())
         .merge(changes::routes())
+        .merge(search::routes())
         .merge(verify::routes())
         .merge(usage::routes())
         .merge(deliveries::routes())
         .merge(audit::routes())
+        .merge(versions::routes())
         .with_state(api)
 }
 

@@ -293,11 +293,16 @@ fn spent_refusal(spent: &Spent) -> Refusal {
     }
 }
 
-fn at_refusal(error: &AtError) -> Refusal {
+pub(super) fn at_refusal(error: &AtError) -> Refusal {
     let (status, retry_after) = match error {
-        AtError::Unknown(_) | AtError::Ambiguous(_) => (StatusCode::NOT_FOUND, None),
-        AtError::Unclean { .. } => (StatusCode::UNPROCESSABLE_ENTITY, None),
-        AtError::Busy => (StatusCode::SERVICE_UNAVAILABLE, Some(1)),
+        AtError::Unknown(_)
+        | AtError::Ambiguous(_)
+        | AtError::NoVersion { .. }
+        | AtError::NotNumbered => (StatusCode::NOT_FOUND, None),
+        AtError::Unclean { .. } | AtError::UncleanVersion { .. } => {
+            (StatusCode::UNPROCESSABLE_ENTITY, None)
+        }
+        AtError::Busy | AtError::Counting { .. } => (StatusCode::SERVICE_UNAVAILABLE, Some(1)),
         AtError::Io => (StatusCode::INTERNAL_SERVER_ERROR, None),
     };
     Refusal {

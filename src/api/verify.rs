@@ -8,7 +8,8 @@ use axum::routing::post;
 use serde::Serialize;
 
 use super::{Api, Refusal, json};
-use crate::store::IndexDifference;
+use crate::store::{IndexDifference, Store};
+use crate::versions;
 
 /// Differences that are shown of one table.
 const SHOWN: usize = 100;
@@ -64,7 +65,23 @@ async fn reindex(State(api): State<Api>) -> Response {
     if let Err(refusal) = done("the catalog", rebuilt) {
         return refusal.into_response();
     }
+    if let Err(error) = api.search.reindex(&api.registry).await {
+        return failed("the search index", &error).into_response();
+    }
+    if let Some(store) = store(&api)
+        && let Err(refusal) = done(
+            "the versions",
+            Ok(versions::reindex(&api.registry, store).await),
+        )
+    {
+        return refusal.into_response();
+    }
     verify(State(api)).await
+}
+
+/// The database, where it can be used.
+fn store(api: &Api) -> Option<&Store> {
+    api.records.as_ref()?.store().ok()
 }
 
 async fn tables(api: &Api) -> Result<Vec<Table>, Refusal> {
@@ -72,11 +89,23 @@ async fn tables(api: &Api) -> Result<Vec<Table>, Refusal> {
     let catalog = tokio::task::spawn_blocking(move || registry.verify()).await;
     let (rows, differences) = done("the catalog", catalog)?;
     let mut tables = vec![table("catalog", rows, differences)];
+    if api.search.has_index() {
+        let verified = api.search.verify(&api.registry).await;
+        let differences = verified.map_err(|error| failed("the search index", &error))?;
+        let catalog = &api.registry.snapshot().catalog;
+        let rows = catalog.list(None).len() + catalog.resources().len();
+        tables.push(table("search", rows, differences));
+    }
     // not derived from git, but proven by itself
     if let Some(Ok(store)) = api.records.as_ref().map(|records| records.store()) {
         let differences = store.verify_audit().await?;
         let rows = usize::try_from(store.audit_head().await?.seq).unwrap_or(usize::MAX);
         tables.push(table("audit", rows, differences));
+    }
+    if let Some(store) = store(api) {
+        let found = versions::verify(&api.registry, store).await;
+        let (rows, differences) = done("the versions", Ok(found))?;
+        tables.push(table("versions", rows, differences));
     }
     Ok(tables)
 }
@@ -108,9 +137,14 @@ fn done<T, E: std::fmt::Display>(
         Ok(Err(error)) => error.to_string(),
         Err(error) => error.to_string(),
     };
+    Err(failed(what, &error))
+}
+
+/// Logs what went wrong, and says it.
+fn failed(what: &str, error: &impl std::fmt::Display) -> Refusal {
     tracing::error!(%error, "{what} could not be looked at");
-    Err(Refusal::new(
+    Refusal::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         format!("{what} could not be looked at: {error}"),
-    ))
+    )
 }

@@ -41,6 +41,12 @@ pub struct Library {
     pub instructions: Option<String>,
     /// Declared families.
     pub families: Vec<ResourceFamily>,
+    /// The label that is served by default; latest where there is none.
+    pub serve: Option<String>,
+    /// Whether prompts without that label are hidden; else they are served at latest.
+    pub hide_unlabelled: bool,
+    /// Labels that not everyone may move.
+    pub protected_labels: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -55,6 +61,10 @@ struct LibraryFile {
     _format: Option<i64>,
     title: Option<String>,
     instructions: Option<String>,
+    serve: Option<Spanned<String>>,
+    unlabelled: Option<Spanned<String>>,
+    #[serde(default)]
+    protected_labels: Vec<Spanned<String>>,
     #[serde(default)]
     resource: Vec<FamilyEntry>,
 }
@@ -130,11 +140,61 @@ pub fn library(source: &Source, problems: &mut Vec<Problem>) -> Library {
             }),
         }
     }
+    let mut label = |given: Spanned<String>| {
+        let name = given.get_ref();
+        if is_label(name) {
+            return Some(given.into_inner());
+        }
+        let span = given.span();
+        problems.push(not_a_label(source, name, span));
+        None
+    };
+    // what is served by default needs no label to be that
+    let serve = file.serve.filter(|given| given.get_ref() != "latest");
+    let serve = serve.and_then(&mut label);
+    let protected_labels = file.protected_labels.into_iter().filter_map(label);
+    let protected_labels = protected_labels.collect();
+    let mut hide_unlabelled = false;
+    if let Some(unlabelled) = file.unlabelled {
+        match unlabelled.get_ref().as_str() {
+            "hidden" => hide_unlabelled = true,
+            "latest" => {}
+            other => problems.push(source.problem(
+                Severity::Error,
+                "unlabelled",
+                unlabelled.span(),
+                format!(
+                    "`{}` is not what prompts without the label can be",
+                    other.chars().take(40).collect::<String>()
+                ),
+                Some("\"latest\" or \"hidden\"".into()),
+            )),
+        }
+    }
     Library {
         title: file.title,
         instructions: file.instructions,
         families,
+        serve,
+        hide_unlabelled,
+        protected_labels,
     }
+}
+
+fn not_a_label(source: &Source, name: &str, span: Range<usize>) -> Problem {
+    source.problem(
+        Severity::Error,
+        "label-name",
+        span,
+        format!(
+            "`{}` cannot be a label",
+            name.chars().take(40).collect::<String>()
+        ),
+        Some(
+            "a-z, then a-z, 0-9, `-`, `_`; not `latest`, a version (`v3`) or 7 to 40 hex digits"
+                .into(),
+        ),
+    )
 }
 
 /// Labels by name, each a version by prompt name, with the place of each entry.
@@ -153,13 +213,7 @@ pub fn labels(source: &Source, problems: &mut Vec<Problem>) -> Labels {
         };
     for (label, entries) in file {
         if !is_label(label.get_ref()) {
-            problems.push(source.problem(
-                Severity::Error,
-                "label-name",
-                label.span(),
-                format!("`{}` cannot be a label", label.get_ref().chars().take(40).collect::<String>()),
-                Some("a-z, then a-z, 0-9, `-`, `_`; not `latest`, a version (`v3`) or 7 to 40 hex digits".into()),
-            ));
+            problems.push(not_a_label(source, label.get_ref(), label.span()));
             continue;
         }
         let mut versions = BTreeMap::new();
@@ -221,6 +275,34 @@ pub fn check_labels<'a, N: Iterator<Item = &'a str>>(
     }
 }
 
+/// Labels must be on versions that exist: `latest` gives how many a prompt has.
+pub fn check_label_versions(
+    source: &Source,
+    labels: &Labels,
+    latest: impl Fn(&str) -> u64,
+    problems: &mut Vec<Problem>,
+) {
+    for (label, entries) in labels {
+        for (prompt, (number, span)) in entries {
+            let has = latest(prompt);
+            if *number <= has {
+                continue;
+            }
+            let hint = match has {
+                0 => "it has none yet".to_owned(),
+                has => format!("its newest is \"v{has}\""),
+            };
+            problems.push(source.problem(
+                Severity::Error,
+                "label-version",
+                span.clone(),
+                format!("label `{label}` is on v{number} of `{prompt}`, which does not exist"),
+                Some(hint),
+            ));
+        }
+    }
+}
+
 fn toml_problem(source: &Source, error: &toml::de::Error) -> Problem {
     let message = error
         .message()
@@ -270,6 +352,24 @@ mod tests {
         assert_eq!(
             check("[[resource]]\ntemplate = \"x\"\n").1,
             ["2:12 resource-template"]
+        );
+    }
+
+    #[test]
+    fn what_is_served_by_default() {
+        let (library, problems) = check(
+            "serve = \"production\"\nunlabelled = \"hidden\"\nprotected_labels = [\"production\"]\n",
+        );
+        assert_eq!(problems, Vec::<String>::new());
+        assert_eq!(library.serve.as_deref(), Some("production"));
+        assert!(library.hide_unlabelled);
+        assert_eq!(library.protected_labels, ["production"]);
+        assert_eq!(check("serve = \"latest\"").0.serve, None);
+        assert_eq!(check("serve = \"v3\"").1, ["1:9 label-name"]);
+        assert_eq!(check("unlabelled = \"gone\"").1, ["1:14 unlabelled"]);
+        assert_eq!(
+            check("protected_labels = [\"a\", \"deadbeef\"]").1,
+            ["1:26 label-name"]
         );
     }
 

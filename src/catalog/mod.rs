@@ -14,11 +14,13 @@ mod parallel;
 mod parts;
 mod place;
 pub mod prompts;
+pub mod relabel;
 mod resources;
 pub mod text;
 pub mod tree;
 pub mod uri;
 pub mod values;
+pub mod versioned;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};

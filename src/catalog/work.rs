@@ -558,7 +558,7 @@ impl<'a> Work<'a> {
 }
 
 impl Catalog {
-    fn unlist(&mut self, prompt: &Prompt) {
+    pub(super) fn unlist(&mut self, prompt: &Prompt) {
         let name = prompt.name.as_str();
         self.prompts
             .remove_mut(list_key(&prompt.folder, name).as_str());
@@ -574,7 +574,7 @@ impl Catalog {
         }
     }
 
-    fn list_prompt(&mut self, prompt: &Arc<Prompt>) {
+    pub(super) fn list_prompt(&mut self, prompt: &Arc<Prompt>) {
         let name = prompt.name.as_str();
         let key = list_key(&prompt.folder, name);
         self.prompts.insert_mut(key.into(), prompt.clone());

@@ -11,11 +11,13 @@ mod hook;
 mod init;
 mod render;
 pub mod report;
+mod search;
 mod serve;
 mod service;
 mod stdio;
 mod usage;
 mod verify;
+mod versions;
 mod worker;
 
 use std::ffi::OsString;
@@ -78,12 +80,22 @@ enum Command {
     /// Show the server's settings and where each comes from
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Find prompts and runbooks by words
+    Search(search::Args),
     /// Show what is used, what nobody uses, and what fails more than it did
     Usage(usage::Args),
     /// Show which text was delivered to whom when, with which resources
     Deliveries(deliveries::Args),
     /// Show who published, proposed and moved what, from where and when
     Audit(audit::Args),
+    /// Show a prompt's versions, newest first, and the labels that were moved on it
+    Log(versions::LogArgs),
+    /// Show what differs between two versions of a prompt, in its files and as it renders
+    Diff(versions::DiffArgs),
+    /// Publish the text of an earlier version of a prompt again
+    Revert(versions::RevertArgs),
+    /// Put a label on a version of a prompt
+    Promote(versions::PromoteArgs),
     /// Prove that everything derived from git equals what git says
     Verify(verify::Args),
     /// Derive everything from git again
@@ -199,6 +211,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             out.write_all(config.show().as_bytes())?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Search(args) => {
+            log("warn")?;
+            search::run(&args, &mut out)
+        }
         Command::Usage(args) => {
             log("warn")?;
             usage::run(&args, &mut out)
@@ -210,6 +226,22 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Audit(args) => {
             log("warn")?;
             audit::run(&args, &mut out)
+        }
+        Command::Log(args) => {
+            log("warn")?;
+            versions::log(&args, &mut out)
+        }
+        Command::Diff(args) => {
+            log("warn")?;
+            versions::diff(&args, &mut out)
+        }
+        Command::Revert(args) => {
+            log("warn")?;
+            versions::revert(&args, &mut out)
+        }
+        Command::Promote(args) => {
+            log("warn")?;
+            versions::promote(&args, &mut out)
         }
         Command::Verify(args) => {
             log("warn")?;

@@ -49,11 +49,11 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let library = Library::find(&args.library)?;
     let config = super::library_config(&args.library)?;
     let commit = match &selector.at {
-        At::Latest => None,
+        At::Served | At::Latest => None,
         At::Revision(id) => Some(id.clone()),
         At::Version(_) | At::Label(_) => {
             bail!(
-                "versions and labels are not known to this release; use {}@<commit>",
+                "versions and labels are for a server to say, and this renders files; use {}@<commit>, which `cuebook log` shows for each version",
                 selector.name
             )
         }
@@ -76,7 +76,12 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
                 ..Settings::default()
             };
             let registry = Registry::open(library.clone(), settings)?;
-            registry.snapshot().catalog.clone()
+            let snapshot = registry.snapshot();
+            if selector.at == At::Latest {
+                snapshot.latest.clone()
+            } else {
+                snapshot.catalog.clone()
+            }
         }
         (Some(id), library) => at_commit(library, id, limits, &renderer)?,
     };

@@ -57,6 +57,7 @@ async fn local(root: PathBuf) -> anyhow::Result<()> {
     getrandom::fill(&mut key).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
     let cancel = CancellationToken::new();
     let watching = tokio::spawn(registry.clone().watch(cancel.clone()));
+    let counting = tokio::spawn(registry.clone().keep_counted(cancel.clone()));
     let service = Arc::new(mcp::Service::new(registry, config.mcp(key)));
     let result = mcp::stdio::run(
         service,
@@ -67,5 +68,6 @@ async fn local(root: PathBuf) -> anyhow::Result<()> {
     .await;
     cancel.cancel();
     let _ = watching.await;
+    let _ = counting.await;
     Ok(result?)
 }

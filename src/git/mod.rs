@@ -342,6 +342,42 @@ impl std::fmt::Debug for Blobs {
 }
 
 impl Blobs {
+    /// The blob of a regular file of a commit; none where there is no such file.
+    pub fn file(&self, commit: &str, path: &str) -> Result<Option<[u8; 20]>, GitError> {
+        let tree = self
+            .repository
+            .find_commit(git2::Oid::from_str(commit)?)?
+            .tree()?;
+        match tree.get_path(Path::new(path)) {
+            Ok(entry) if matches!(entry.filemode(), 0o100_644 | 0o100_755 | 0o100_664) => {
+                let mut id = [0; 20];
+                id.copy_from_slice(entry.id().as_bytes());
+                Ok(Some(id))
+            }
+            Ok(_) => Ok(None),
+            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The regular files below a folder of a commit, in tree order; none where there is no such folder.
+    pub fn folder(&self, commit: &str, folder: &str) -> Result<Vec<TreeEntry>, GitError> {
+        let tree = self
+            .repository
+            .find_commit(git2::Oid::from_str(commit)?)?
+            .tree()?;
+        let mut out = Vec::new();
+        if let Some(entry) = tree.get_name(folder)
+            && entry.kind() == Some(git2::ObjectType::Tree)
+        {
+            let tree = self.repository.find_tree(entry.id())?;
+            let mut path = folder.as_bytes().to_vec();
+            walk(&self.repository, &tree, &mut path, 1, &mut out)?;
+        }
+        out.retain(|entry| entry.mode == Mode::File);
+        Ok(out)
+    }
+
     /// The size of a blob, from its header alone.
     pub fn size(&self, id: [u8; 20]) -> Result<u64, GitError> {
         let (size, _) = self

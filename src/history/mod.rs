@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rpds::{HashTrieMapSync, VectorSync};
 
 pub use facts::{Facts, Kind, kind};
-pub use state::State;
+pub use state::{State, content};
 
 /// Which rules the numbers follow; numbers that were counted by others are counted again.
 pub const RULE: i64 = 1;

@@ -43,6 +43,20 @@ enum Effective {
     Content(Arc<str>, Id),
 }
 
+/// A hash over the blobs that a prompt is made of: its own, and those of the partials it reaches by name.
+pub fn content(prompt: Id, partials: &BTreeMap<&str, Id>) -> Id {
+    let mut hash = Sha256::new();
+    hash.update(prompt);
+    for (name, blob) in partials {
+        hash.update(name.as_bytes());
+        hash.update([0]);
+        hash.update(blob);
+    }
+    let mut content = [0; 20];
+    content.copy_from_slice(&hash.finalize()[..20]);
+    content
+}
+
 impl State {
     /// The state of a commit from all of its files.
     pub fn of<E>(
@@ -151,7 +165,8 @@ impl State {
         }
         let mut taken = BTreeSet::new();
         for name in names {
-            if !is_there(&self.prompts, name) || history.names.contains_key(name) {
+            let came = is_there(&self.prompts, name) && !is_there(before, name);
+            if !came || history.names.contains_key(name) {
                 continue;
             }
             let from = blobs(&self.prompts, name).iter().find_map(|blob| {

@@ -293,10 +293,15 @@ impl From<AtError> for Failure {
     fn from(error: AtError) -> Self {
         match error {
             AtError::Io => Self::Internal(error.to_string()),
-            AtError::Busy => Self::Client(RpcError::new(code::INTERNAL, 200, error.to_string())),
-            AtError::Unknown(_) | AtError::Ambiguous(_) | AtError::Unclean { .. } => {
-                Self::Client(RpcError::invalid_params(error.to_string()))
+            AtError::Busy | AtError::Counting { .. } => {
+                Self::Client(RpcError::new(code::INTERNAL, 200, error.to_string()))
             }
+            AtError::Unknown(_)
+            | AtError::Ambiguous(_)
+            | AtError::Unclean { .. }
+            | AtError::NoVersion { .. }
+            | AtError::UncleanVersion { .. }
+            | AtError::NotNumbered => Self::Client(RpcError::invalid_params(error.to_string())),
         }
     }
 }

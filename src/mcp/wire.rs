@@ -201,8 +201,14 @@ pub struct Source<'a> {
     pub prompt: &'a str,
     /// Where it is in the library.
     pub path: &'a str,
-    /// The commit it was read from; null for a work tree.
-    pub commit: Option<&'a str>,
+    /// Its version, where versions are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+    /// The commit its text is of; null for a work tree.
+    pub commit: Option<std::sync::Arc<str>>,
+    /// The commit its resources are of, where that is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources_commit: Option<&'a str>,
     /// SHA-256 of the file as stored.
     pub sha256: &'a str,
     /// What was embedded.

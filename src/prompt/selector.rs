@@ -5,7 +5,9 @@ use super::name::{NameError, PromptName, is_label, is_revision, version_number};
 /// Which content of a prompt is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum At {
-    /// What is served now.
+    /// What is served by default: latest, or the label that the library says.
+    Served,
+    /// What main has, whatever is served by default.
     Latest,
     /// The prompt's own version number, `v3`.
     Version(u64),
@@ -41,7 +43,7 @@ impl Selector {
     /// Parses `name` or `name@…`.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let (name, at) = match text.split_once('@') {
-            None => (text, At::Latest),
+            None => (text, At::Served),
             Some((name, "latest")) => (name, At::Latest),
             Some((name, at)) => {
                 let parsed = if let Some(n) = version_number(at) {
@@ -70,7 +72,7 @@ mod tests {
     #[test]
     fn every_kind() {
         let at = |text: &str| Selector::parse(text).map(|s| s.at);
-        assert_eq!(at("x"), Ok(At::Latest));
+        assert_eq!(at("x"), Ok(At::Served));
         assert_eq!(at("x@latest"), Ok(At::Latest));
         assert_eq!(at("x@v3"), Ok(At::Version(3)));
         assert_eq!(at("x@production"), Ok(At::Label("production".into())));

@@ -102,8 +102,13 @@ impl Registry {
             return Ok(checked);
         }
         let check = self.renderer().check(cancel.clone());
-        let update = self.build_commit(repository, commit, Some(&base.catalog), &check)?;
-        let checked = checked(&update);
+        let update = self.build_commit(repository, commit, Some(&base.latest), &check)?;
+        let mut checked = checked(&update);
+        if checked.is_clean() {
+            let found = self.label_problems(repository, commit, &update.catalog, &check)?;
+            checked.errors += found.len();
+            checked.problems.extend(found);
+        }
         if checked.is_over_budget() {
             // whoever asks again, as a poll does, is told the same for nothing
             kept().put(key, checked.clone());

@@ -38,7 +38,9 @@ impl Settings {
 }
 
 /// How examples are run: in their lanes, on the budget of the check.
-fn run(check: &Check<'_>) -> impl Fn(&Prompt, &PromptFile, &Catalog) -> Vec<Problem> + Sync {
+pub(super) fn run(
+    check: &Check<'_>,
+) -> impl Fn(&Prompt, &PromptFile, &Catalog) -> Vec<Problem> + Sync {
     |prompt, file, catalog| {
         let render = &|p: &_, b: &_, r: &_, l: &_| check.render(p, b, r, l);
         examples::run_with(render, prompt, file, catalog)

@@ -10,6 +10,7 @@ pub mod numbering;
 mod revisions;
 pub mod source;
 mod verify;
+pub mod versions;
 mod watch;
 
 use std::num::NonZeroUsize;
@@ -25,19 +26,24 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{Catalog, Difference, Revision, Update};
 use crate::git::{GitError, Repository, SERVED};
+use crate::history::History;
 use crate::prompt::{Limits, Problem};
 use crate::workers::{Check, Renderer};
 
 use candidate::{Candidate, Checked, KEPT_CANDIDATES};
 pub use changes::Changes;
 pub use check::check;
+use numbering::{Numbering, Progress};
 pub use revisions::AtError;
 use source::{CommitTree, Library, WorkTree};
+use versions::{Labelled, NumbersAt, ReadVersions, Ready};
 
 /// Catalogs of other commits that are kept for `name@<commit>`.
 const KEPT_REVISIONS: usize = 8;
 /// Commits that are known not to pass the check, so that asking again costs nothing.
 const KEPT_UNCLEAN: usize = 64;
+/// Versions that are kept for `name@v3`.
+const KEPT_VERSIONS: usize = 256;
 /// First-parent ancestors that are checked when the tip is bad and nothing is remembered.
 const MAX_ANCESTORS: usize = 1000;
 /// Problems that a status carries as text.
@@ -51,10 +57,14 @@ const SETTLE: Duration = Duration::from_millis(30);
 const SETTLE_EMPTY: Duration = Duration::from_millis(150);
 
 /// What is served now, taken once a request.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// The index everything comes from.
+    /// The index everything comes from; where a label is served, with the versions it is on.
     pub catalog: Arc<Catalog>,
+    /// The index of the commit as it is, whatever is served by default.
+    pub latest: Arc<Catalog>,
+    /// The versions up to the served commit; none while they are counted, and for a work tree.
+    pub history: Option<Arc<History>>,
     /// Counts swaps, from 1; never repeats in a process.
     pub generation: u64,
     /// When what last changed.
@@ -143,6 +153,13 @@ pub struct Registry {
     /// The first problem of commits that do not pass the check.
     unclean: Mutex<LruCache<String, String>>,
     reading_revisions: tokio::sync::Semaphore,
+    /// The versions up to the served commit, to count on from.
+    numbering: Mutex<Option<Numbering>>,
+    progress: Progress,
+    counting_error: Mutex<Option<String>>,
+    versions: Mutex<ReadVersions>,
+    versions_at: Mutex<NumbersAt>,
+    labelled: Mutex<Labelled>,
 }
 
 /// What a refresh did.
@@ -157,9 +174,11 @@ pub enum Refreshed {
 impl Registry {
     /// Reads the library and serves it. A bad tip is no error: what is good is served, and the status says so.
     pub fn open(library: Library, settings: Settings) -> Result<Self, OpenError> {
-        let empty = Catalog::empty(Revision::WorkTree, &settings.limits);
+        let empty = Arc::new(Catalog::empty(Revision::WorkTree, &settings.limits));
         let snapshot = Snapshot {
-            catalog: Arc::new(empty),
+            catalog: empty.clone(),
+            latest: empty,
+            history: None,
             generation: 0,
             changes: Changes::default(),
             status: Status::default(),
@@ -185,6 +204,16 @@ impl Registry {
                 NonZeroUsize::new(KEPT_UNCLEAN).unwrap_or(NonZeroUsize::MIN),
             )),
             reading_revisions: tokio::sync::Semaphore::new(2),
+            numbering: Mutex::default(),
+            progress: Progress::default(),
+            counting_error: Mutex::default(),
+            versions: Mutex::new(LruCache::new(
+                NonZeroUsize::new(KEPT_VERSIONS).unwrap_or(NonZeroUsize::MIN),
+            )),
+            versions_at: Mutex::new(LruCache::new(
+                NonZeroUsize::new(KEPT_VERSIONS).unwrap_or(NonZeroUsize::MIN),
+            )),
+            labelled: Mutex::default(),
         };
         registry.refresh()?;
         Ok(registry)
@@ -281,10 +310,10 @@ impl Registry {
         let built = self.settings.update(
             &tree,
             Revision::WorkTree,
-            Some(&old.catalog),
+            Some(&old.latest),
             &self.on_budget(),
         )?;
-        let status = status(None, None, &built.catalog, true);
+        let status = status_of(None, None, &built.catalog, &errors(&built.catalog), true);
         if status.tip_problems != old.status.tip_problems {
             for problem in &status.tip_problems {
                 tracing::error!("{problem}");
@@ -297,7 +326,7 @@ impl Registry {
                 tracing::info!("all prompts are good again");
             }
         }
-        Ok(self.swap(&old, built.catalog, status, &built.difference))
+        Ok(self.swap_plain(&old, built.catalog, status, &built.difference))
     }
 
     fn refresh_commit(&self, repository: &Repository) -> Result<Refreshed, OpenError> {
@@ -316,12 +345,21 @@ impl Registry {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
         };
-        let any_kept = !kept().is_empty();
+        let any_kept = !kept().is_empty()
+            || !self
+                .versions_at
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .is_empty();
         if let Some(before) = old.status.tip.as_deref().filter(|_| any_kept)
             && repository.reachable(before, &tip).is_err()
         {
             // main was rewound: what it has left behind is served no more
             kept().clear();
+            self.versions_at
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clear();
         }
         let started = Instant::now();
         // at the start what was served when the server ended comes first: it has passed, and what differs from it has not
@@ -333,44 +371,47 @@ impl Registry {
         if let Some((commit, built)) = first.as_ref()
             && *commit == tip
         {
-            let status = status(Some(&tip), Some(&tip), &built.catalog, false);
-            let prompts = built.catalog.list(None).len();
-            let outcome = self.swap(&old, built.catalog.clone(), status, &built.difference);
-            tracing::info!(commit = %tip, prompts, elapsed_ms = millis(started), "serving");
-            return Ok(outcome);
+            let check = self.renderer().check_again();
+            let (catalog, difference) = (built.catalog.clone(), Some(built.difference.clone()));
+            let ready = self.ready(repository, &tip, catalog, difference, &old, &check)?;
+            if ready.is_clean() {
+                let status = status(Some(&tip), Some(&tip), &ready, false);
+                let prompts = ready.catalog.list(None).len();
+                let outcome = self.swap(&old, ready, status);
+                tracing::info!(commit = %tip, prompts, elapsed_ms = millis(started), "serving");
+                return Ok(outcome);
+            }
         }
         let base = first
             .as_ref()
-            .map_or(&*old.catalog, |(_, built)| &built.catalog);
+            .map_or(&*old.latest, |(_, built)| &built.catalog);
         // one that passed the check of its push is not to fail it here because more was published meanwhile
         let check = if self.has_candidate(&tip) {
             self.renderer().check_again()
         } else {
             self.on_budget()
         };
-        let at_tip = match self.candidate(&tip, old.generation) {
+        let update = match self.candidate(&tip, old.generation) {
             Some(checked) => checked,
             None => self.build_commit(repository, &tip, Some(base), &check)?,
         };
+        // made from what was served before the start, and nothing was served yet: compared as a whole
+        let difference = first.is_none().then_some(update.difference);
+        let at_tip = self.ready(repository, &tip, update.catalog, difference, &old, &check)?;
         if at_tip.is_clean() {
-            let status = status(Some(&tip), Some(&tip), &at_tip.catalog, false);
+            let status = status(Some(&tip), Some(&tip), &at_tip, false);
             let prompts = at_tip.catalog.list(None).len();
-            // made from what was served before the start, and nothing was served yet
-            let difference = match &first {
-                Some(_) => Difference::between(&old.catalog, &at_tip.catalog),
-                None => at_tip.difference,
-            };
-            let outcome = self.swap(&old, at_tip.catalog, status, &difference);
+            let outcome = self.swap(&old, at_tip, status);
             self.remember(repository, &tip);
             tracing::info!(commit = %tip, prompts, elapsed_ms = millis(started), "serving");
             return Ok(outcome);
         }
-        let mut status = status(Some(&tip), Some(&tip), &at_tip.catalog, true);
+        let mut status = status(Some(&tip), Some(&tip), &at_tip, true);
         for problem in &status.tip_problems {
             tracing::error!(commit = %tip, "{problem}");
         }
         if let Some((commit, built)) =
-            self.clean_ancestor(repository, &tip, &at_tip.catalog, &old, first, &check)?
+            self.clean_ancestor(repository, &tip, &at_tip.latest, &old, first, &check)?
         {
             tracing::error!(
                 tip = %tip, served = %commit, problems = status.tip_problem_count,
@@ -378,9 +419,8 @@ impl Registry {
             );
             status.served = Some(commit.clone());
             status.partial = false;
-            let outcome = if let Some(catalog) = built {
-                let difference = Difference::between(&old.catalog, &catalog);
-                self.swap(&old, catalog, status, &difference)
+            let outcome = if let Some(ready) = built {
+                self.swap(&old, ready, status)
             } else {
                 self.replace_status(&old, status);
                 Refreshed::Unchanged
@@ -392,8 +432,7 @@ impl Registry {
             tip = %tip, problems = status.tip_problem_count,
             "no commit of main is clean; the good prompts of the tip are served"
         );
-        let difference = Difference::between(&old.catalog, &at_tip.catalog);
-        Ok(self.swap(&old, at_tip.catalog, status, &difference))
+        Ok(self.swap(&old, at_tip, status))
     }
 
     /// Where main has no commit: nothing is served until the first push, and what was served once goes on.
@@ -423,16 +462,16 @@ impl Registry {
         if let Some(commit) = repository.read_ref(SERVED)? {
             let check = self.renderer().check_again();
             let built = self.build_commit(repository, &commit, None, &check)?;
-            if built.is_clean() {
+            let ready = self.ready(repository, &commit, built.catalog, None, old, &check)?;
+            if ready.is_clean() {
                 tracing::error!(%commit, "{GONE}");
-                let status = gone(status(None, Some(&commit), &built.catalog, false));
-                let difference = Difference::between(&old.catalog, &built.catalog);
-                return Ok(self.swap(old, built.catalog, status, &difference));
+                let status = gone(status(None, Some(&commit), &ready, false));
+                return Ok(self.swap(old, ready, status));
             }
         }
         let empty = Catalog::empty(Revision::WorkTree, &self.settings.limits);
         let difference = Difference::between(&old.catalog, &empty);
-        Ok(self.swap(old, empty, Status::default(), &difference))
+        Ok(self.swap_plain(old, empty, Status::default(), &difference))
     }
 
     fn build_commit(
@@ -481,7 +520,7 @@ impl Registry {
         old: &Snapshot,
         first: Option<(String, Update)>,
         check: &Check<'_>,
-    ) -> Result<Option<(String, Option<Catalog>)>, OpenError> {
+    ) -> Result<Option<(String, Option<Ready>)>, OpenError> {
         let served = old
             .status
             .served
@@ -489,7 +528,7 @@ impl Registry {
             .filter(|_| !old.status.partial && old.generation > 0);
         let mut at = repository.first_parent(tip)?;
         let mut looked = 0;
-        let mut last: Option<Catalog> = None;
+        let mut last: Option<Arc<Catalog>> = None;
         while let Some(commit) = at {
             if served.as_deref() == Some(commit.as_str()) {
                 return Ok(Some((commit, None)));
@@ -497,20 +536,31 @@ impl Registry {
             if let Some((before, built)) = &first
                 && *before == commit
             {
-                return Ok(Some((commit, Some(built.catalog.clone()))));
+                let again = self.renderer().check_again();
+                let catalog = built.catalog.clone();
+                let ready = self.ready(repository, &commit, catalog, None, old, &again)?;
+                if ready.is_clean() {
+                    return Ok(Some((commit, Some(ready))));
+                }
             }
             if looked >= MAX_ANCESTORS || check.is_spent() {
                 break;
             }
             // a commit differs little from its child: what that had is used again
-            let child = last.as_ref().unwrap_or(at_tip);
+            let child = last.as_deref().unwrap_or(at_tip);
             let built = self
                 .build_commit(repository, &commit, Some(child), check)?
                 .catalog;
-            if built.is_clean() {
-                return Ok(Some((commit, Some(built))));
-            }
-            last = Some(built);
+            let latest = if built.is_clean() {
+                let ready = self.ready(repository, &commit, built, None, old, check)?;
+                if ready.is_clean() {
+                    return Ok(Some((commit, Some(ready))));
+                }
+                ready.latest
+            } else {
+                Arc::new(built)
+            };
+            last = Some(latest);
             looked += 1;
             at = repository.first_parent(&commit)?;
         }
@@ -519,7 +569,9 @@ impl Registry {
             return Ok(None);
         }
         if let Some((commit, built)) = first {
-            return Ok(Some((commit, Some(built.catalog))));
+            let again = self.renderer().check_again();
+            let ready = self.ready(repository, &commit, built.catalog, None, old, &again)?;
+            return Ok(ready.is_clean().then_some((commit, Some(ready))));
         }
         if let Some(commit) = served
             && repository.reachable(&commit, tip).is_ok()
@@ -538,20 +590,17 @@ impl Registry {
         }
     }
 
-    /// Puts a catalog in the place of the current one and tells who waits.
-    fn swap(
-        &self,
-        old: &Snapshot,
-        catalog: Catalog,
-        status: Status,
-        difference: &Difference,
-    ) -> Refreshed {
+    /// Puts what is ready in the place of what is served and tells who waits.
+    fn swap(&self, old: &Snapshot, ready: Ready, status: Status) -> Refreshed {
         let generation = old.generation + 1;
-        let changes = old
-            .changes
-            .with(generation, difference, self.settings.notify_body_edits);
+        let bodies = self.settings.notify_body_edits;
+        let changes = old.changes.with(generation, &ready.difference, bodies);
+        let history = ready.numbering.as_ref().map(|n| n.history.clone());
+        *self.numbering() = ready.numbering;
         self.current.store(Arc::new(Snapshot {
-            catalog: Arc::new(catalog),
+            catalog: ready.catalog,
+            latest: ready.latest,
+            history,
             generation,
             changes,
             status,
@@ -560,16 +609,33 @@ impl Registry {
         Refreshed::Swapped
     }
 
+    /// The same for what has no versions.
+    fn swap_plain(
+        &self,
+        old: &Snapshot,
+        catalog: Catalog,
+        status: Status,
+        difference: &Difference,
+    ) -> Refreshed {
+        let catalog = Arc::new(catalog);
+        let ready = Ready {
+            latest: catalog.clone(),
+            catalog,
+            numbering: None,
+            difference: difference.clone(),
+            problems: Vec::new(),
+        };
+        self.swap(old, ready, status)
+    }
+
     /// The same catalog with another status; nobody needs to be told.
     fn replace_status(&self, old: &Snapshot, status: Status) {
         if old.status == status {
             return;
         }
         self.current.store(Arc::new(Snapshot {
-            catalog: old.catalog.clone(),
-            generation: old.generation,
-            changes: old.changes.clone(),
             status,
+            ..old.clone()
         }));
     }
 }
@@ -578,14 +644,29 @@ fn millis(started: Instant) -> u64 {
     u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-fn status(tip: Option<&str>, served: Option<&str>, catalog: &Catalog, partial: bool) -> Status {
-    let errors: Vec<Problem> = if catalog.is_clean() {
-        Vec::new()
-    } else {
-        let mut problems = catalog.problems();
-        problems.retain(Problem::is_error);
-        problems
-    };
+fn status(tip: Option<&str>, served: Option<&str>, ready: &Ready, partial: bool) -> Status {
+    let catalog = &*ready.latest;
+    let mut errors = errors(catalog);
+    errors.extend_from_slice(&ready.problems);
+    status_of(tip, served, catalog, &errors, partial)
+}
+
+fn errors(catalog: &Catalog) -> Vec<Problem> {
+    if catalog.is_clean() {
+        return Vec::new();
+    }
+    let mut problems = catalog.problems();
+    problems.retain(Problem::is_error);
+    problems
+}
+
+fn status_of(
+    tip: Option<&str>,
+    served: Option<&str>,
+    catalog: &Catalog,
+    errors: &[Problem],
+    partial: bool,
+) -> Status {
     Status {
         tip: tip.map(Into::into),
         served: served.map(Into::into),

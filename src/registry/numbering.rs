@@ -1,7 +1,7 @@
 //! Counts versions from a repository: all of them, or those that came since.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,9 +25,15 @@ const KEPT_FACTS: usize = 200_000;
 pub struct Progress {
     done: AtomicU64,
     total: AtomicU64,
+    stopped: AtomicBool,
 }
 
 impl Progress {
+    /// Ends the count that runs, and any later one.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
     /// Commits that are counted, and how many there are; 0 while that is not known.
     pub fn get(&self) -> (u64, u64) {
         (
@@ -259,6 +265,10 @@ impl Numbering {
                 }
                 std::mem::swap(&mut reader.known, &mut known);
                 if let Some(progress) = progress {
+                    if progress.stopped.load(Ordering::Relaxed) {
+                        let stopped = std::io::Error::from(std::io::ErrorKind::Interrupted);
+                        return Err(stopped.into());
+                    }
                     let steps = steps.len() as u64;
                     progress.done.fetch_add(steps, Ordering::Relaxed);
                 }

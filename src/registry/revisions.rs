@@ -27,6 +27,40 @@ pub enum AtError {
         /// The first problem.
         first: String,
     },
+    /// The prompt has no version of this number.
+    #[error("`{name}` has no v{number}; {}", newest(*.latest))]
+    NoVersion {
+        /// The prompt.
+        name: String,
+        /// The number that was asked for.
+        number: u64,
+        /// The newest there is; 0 for none.
+        latest: u64,
+    },
+    /// A version does not pass today's check in the served library.
+    #[error("{version} does not pass the check: {first}")]
+    UncleanVersion {
+        /// The prompt and the number.
+        version: String,
+        /// The first problem.
+        first: String,
+    },
+    /// Versions are not known yet.
+    #[error(
+        "the versions of the prompts are being numbered, {done} of {} commits are read; try again in a moment",
+        if *.total == 0 { "all".to_owned() } else { .total.to_string() }
+    )]
+    Counting {
+        /// Commits that are read.
+        done: u64,
+        /// How many there are; 0 while that is not known.
+        total: u64,
+    },
+    /// A work tree is served, which has no versions.
+    #[error(
+        "there are no versions here, because the files of a work tree are served; a server with a data directory numbers them"
+    )]
+    NotNumbered,
     /// Too many requests for other commits at once.
     #[error("the server is reading other revisions; try again in a moment")]
     Busy,
@@ -35,12 +69,27 @@ pub enum AtError {
     Io,
 }
 
+fn newest(latest: u64) -> String {
+    match latest {
+        0 => "it has no versions yet".to_owned(),
+        latest => format!("its newest is v{latest}"),
+    }
+}
+
 impl Registry {
+    /// Waits for a place among those who read other commits.
+    pub(super) async fn reading(&self) -> Result<tokio::sync::SemaphorePermit<'_>, AtError> {
+        tokio::time::timeout(Duration::from_secs(5), self.reading_revisions.acquire())
+            .await
+            .map_err(|_| AtError::Busy)?
+            .map_err(|_| AtError::Io)
+    }
+
     /// The catalog of a commit reachable from main, from a small cache; read off the async threads, two at a time.
     pub async fn at(self: &Arc<Self>, commit: &str) -> Result<Arc<Catalog>, AtError> {
         let snapshot = self.snapshot();
-        if snapshot.catalog.revision().commit() == Some(commit) {
-            return Ok(snapshot.catalog.clone());
+        if snapshot.latest.revision().commit() == Some(commit) {
+            return Ok(snapshot.latest.clone());
         }
         if let Some(found) = self
             .revisions
@@ -50,11 +99,7 @@ impl Registry {
         {
             return Ok(found.clone());
         }
-        let _permit =
-            tokio::time::timeout(Duration::from_secs(5), self.reading_revisions.acquire())
-                .await
-                .map_err(|_| AtError::Busy)?
-                .map_err(|_| AtError::Io)?;
+        let _permit = self.reading().await?;
         let registry = self.clone();
         let commit = commit.to_owned();
         tokio::task::spawn_blocking(move || registry.read_revision(&commit))
@@ -91,8 +136,8 @@ impl Registry {
             cached
         } else {
             let snapshot = self.snapshot();
-            if snapshot.catalog.revision().commit() == Some(commit.as_str()) {
-                return Ok(snapshot.catalog.clone());
+            if snapshot.latest.revision().commit() == Some(commit.as_str()) {
+                return Ok(snapshot.latest.clone());
             }
             if let Some(first) = self
                 .unclean
@@ -105,7 +150,7 @@ impl Registry {
             }
             let check = self.renderer().check(CancellationToken::new());
             let built = self
-                .build_commit(repository, &commit, Some(&snapshot.catalog), &check)
+                .build_commit(repository, &commit, Some(&snapshot.latest), &check)
                 .map_err(|e| unreadable(&e))?;
             if let Some(first) = built.problems().iter().find(|p| p.is_error()) {
                 let first = first.one_line();

@@ -12,7 +12,7 @@ impl Registry {
     /// are not the same. Blocks for as long as the library takes to read.
     pub fn verify(&self) -> Result<(usize, Vec<IndexDifference>), OpenError> {
         let snapshot = self.snapshot();
-        let served = &snapshot.catalog;
+        let served = &snapshot.latest;
         let cold = self.cold(served)?;
         let difference = Difference::between(served, &cold);
         let rows = cold.list(None).len() + cold.resources().len();
@@ -55,9 +55,15 @@ impl Registry {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let old = self.snapshot();
-        let cold = self.cold(&old.catalog)?;
+        let cold = self.cold(&old.latest)?;
+        let status = old.status.clone();
+        if let (Library::Bare(repository), Some(commit)) = (&self.library, &status.served) {
+            let check = self.renderer().check_again();
+            let ready = self.ready(repository, &commit.clone(), cold, None, &old, &check)?;
+            return Ok(self.swap(&old, ready, status));
+        }
         let difference = Difference::between(&old.catalog, &cold);
-        Ok(self.swap(&old, cold, old.status.clone(), &difference))
+        Ok(self.swap_plain(&old, cold, status, &difference))
     }
 
     /// The revision of a catalog, made from nothing.

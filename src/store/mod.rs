@@ -9,6 +9,7 @@ mod proposals;
 mod recents;
 mod search;
 mod usage;
+mod versions;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub use proposals::{ProposalRow, RevisionRow};
 pub use recents::RecentRow;
 pub use search::{SearchRow, SearchState, SearchText};
 pub use usage::{LatencyRow, LossRow, UsageRow};
+pub use versions::{CommitRow, LabelRow, NameRow, VersionRow, VersionRows, VersionState};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 

@@ -12,6 +12,7 @@ use super::super::pages::List;
 use super::super::wire::{Common, Message, Source, SourceResource};
 use super::Call;
 use crate::catalog::{Catalog, Revision as CatalogRevision};
+use crate::history::Version;
 use crate::prompt::render::ResolvedResource;
 use crate::prompt::selector::SelectorError;
 use crate::prompt::{At, BoundArguments, Prompt, Rendered, ResolvedResources, Selector};
@@ -64,10 +65,25 @@ fn text_bytes(message: &crate::prompt::Message) -> usize {
     }
 }
 
+/// A prompt, and the catalog that its resources are of.
+struct Found {
+    catalog: Arc<Catalog>,
+    prompt: Arc<Prompt>,
+    version: Option<Numbered>,
+}
+
+/// Which version a prompt is.
+struct Numbered {
+    number: u64,
+    /// Where its text is of, where that is not the catalog's commit.
+    of: Option<Version>,
+}
+
 /// A rendered prompt with all that it came from.
 pub(super) struct Made {
-    pub(super) catalog: Arc<Catalog>,
+    catalog: Arc<Catalog>,
     pub(super) prompt: Arc<Prompt>,
+    version: Option<Numbered>,
     pub(super) bound: BoundArguments,
     pub(super) resolved: ResolvedResources,
     pub(super) rendered: Rendered,
@@ -96,13 +112,20 @@ impl Made {
                 unknown.join(", ")
             )]
         };
+        let served = match self.catalog.revision() {
+            CatalogRevision::Commit(commit) => Some(commit),
+            CatalogRevision::WorkTree => None,
+        };
+        let earlier = self.version.as_ref().and_then(|v| v.of.as_ref());
         Source {
             prompt: self.prompt.name.as_str(),
-            path: &self.prompt.path,
-            commit: match self.catalog.revision() {
-                CatalogRevision::Commit(commit) => Some(commit),
-                CatalogRevision::WorkTree => None,
+            path: earlier.map_or(&*self.prompt.path, |version| &*version.path),
+            version: self.version.as_ref().map(|version| version.number),
+            commit: match earlier {
+                Some(version) => Some(version.commit.hex()),
+                None => served.cloned(),
             },
+            resources_commit: earlier.and(served.map(|commit| &**commit)),
             sha256: &self.prompt.sha256,
             resources,
             nonce: self.rendered.nonce_used.then_some(&*self.resolved.nonce),
@@ -119,8 +142,15 @@ pub(super) async fn make<'a>(
     arguments: impl Iterator<Item = (&'a str, &'a str)>,
     via: Via,
 ) -> Result<Made, Failure> {
-    let (catalog, prompt) = find(call, name).await?;
+    let Found {
+        catalog,
+        prompt,
+        version,
+    } = find(call, name).await?;
     tracing::Span::current().record("prompt", prompt.name.as_str());
+    let number = version
+        .as_ref()
+        .and_then(|version| u32::try_from(version.number).ok());
     let started = Instant::now();
     let arguments: Vec<(&str, &str)> = arguments.collect();
     let limits = call.service.registry.limits();
@@ -136,6 +166,7 @@ pub(super) async fn make<'a>(
                 started,
                 Outcome::Refused,
                 &[],
+                number,
             );
             return Err(error.into());
         }
@@ -151,10 +182,12 @@ pub(super) async fn make<'a>(
                 started,
                 Outcome::Delivered,
                 &resolved.entries,
+                number,
             );
             Ok(Made {
                 catalog,
                 prompt,
+                version,
                 bound,
                 resolved,
                 rendered,
@@ -170,6 +203,7 @@ pub(super) async fn make<'a>(
                 started,
                 Outcome::Failed,
                 &[],
+                number,
             );
             Err(failure)
         }
@@ -210,6 +244,7 @@ fn note(
     started: Instant,
     outcome: Outcome,
     resolved: &[ResolvedResource],
+    version: Option<u32>,
 ) {
     let Some(records) = &call.service.records else {
         return;
@@ -225,7 +260,7 @@ fn note(
         took: started.elapsed(),
         catalog: catalog.clone(),
         prompt: prompt.clone(),
-        version: None,
+        version,
         resources: resolved
             .iter()
             .filter_map(|entry| entry.resource.clone())
@@ -244,31 +279,96 @@ pub(super) fn in_folder(prompt: &Prompt, folder: Option<&str>) -> bool {
     })
 }
 
-async fn find(call: &Call<'_>, text: &str) -> Result<(Arc<Catalog>, Arc<Prompt>), Failure> {
+async fn find(call: &Call<'_>, text: &str) -> Result<Found, Failure> {
+    let snapshot = &call.snapshot;
     let selector = match Selector::parse(text) {
         Ok(selector) => selector,
-        Err(SelectorError::Name(_)) => return Err(unknown(call, &call.snapshot.catalog, text)),
+        Err(SelectorError::Name(_)) => return Err(unknown(call, &snapshot.catalog, text)),
         Err(error) => return Err(error.into()),
     };
-    let catalog = match &selector.at {
-        At::Latest => call.snapshot.catalog.clone(),
-        At::Revision(commit) => call.service.registry.at(commit).await?,
-        At::Version(_) | At::Label(_) => {
-            return Err(RpcError::invalid_params(format!(
-                "this server does not number versions and has no labels yet; use `{name}` or `{name}@<commit>`",
-                name = selector.name
-            ))
-            .into());
+    let name = selector.name.as_str();
+    let of = |catalog: &Arc<Catalog>| -> Result<(Arc<Catalog>, Arc<Prompt>), Failure> {
+        match catalog.prompt(name) {
+            Some(prompt) if in_folder(prompt, call.folder()) => {
+                Ok((catalog.clone(), prompt.clone()))
+            }
+            _ => Err(unknown(call, catalog, name)),
         }
     };
-    match catalog
-        .prompt(selector.name.as_str())
-        .filter(|prompt| in_folder(prompt, call.folder()))
-        .cloned()
-    {
-        Some(prompt) => Ok((catalog, prompt)),
-        None => Err(unknown(call, &catalog, selector.name.as_str())),
-    }
+    let number = match &selector.at {
+        At::Served => {
+            let (catalog, prompt) = of(&snapshot.catalog)?;
+            let version = snapshot.served_version(name).map(|(number, version)| {
+                let is_newest = snapshot.latest_version(name) == Some(number);
+                Numbered {
+                    number,
+                    of: (!is_newest).then(|| version.clone()),
+                }
+            });
+            return Ok(Found {
+                catalog,
+                prompt,
+                version,
+            });
+        }
+        At::Latest => {
+            let (catalog, prompt) = of(&snapshot.latest)?;
+            let version = snapshot
+                .latest_version(name)
+                .map(|number| Numbered { number, of: None });
+            return Ok(Found {
+                catalog,
+                prompt,
+                version,
+            });
+        }
+        At::Revision(commit) => {
+            let registry = &call.service.registry;
+            let (catalog, prompt) = of(&registry.at(commit).await?)?;
+            let number = match catalog.revision() {
+                CatalogRevision::Commit(commit) => {
+                    registry
+                        .version_at(snapshot, name, commit, &prompt.path)
+                        .await
+                }
+                CatalogRevision::WorkTree => None,
+            };
+            return Ok(Found {
+                catalog,
+                prompt,
+                version: number.map(|number| Numbered { number, of: None }),
+            });
+        }
+        At::Version(number) => *number,
+        At::Label(label) => {
+            of(&snapshot.latest)?;
+            match snapshot.latest.label(label, name) {
+                Some(number) => number,
+                None => return Err(no_label(snapshot.latest.knows_label(label), label, name)),
+            }
+        }
+    };
+    let (catalog, newest) = of(&snapshot.latest)?;
+    let registry = &call.service.registry;
+    let found = registry.version(snapshot, name, number).await?;
+    let is_newest = Arc::ptr_eq(&newest, &found.prompt);
+    Ok(Found {
+        catalog,
+        prompt: found.prompt,
+        version: Some(Numbered {
+            number,
+            of: (!is_newest).then_some(found.version),
+        }),
+    })
+}
+
+fn no_label(is_known: bool, label: &str, name: &str) -> Failure {
+    RpcError::invalid_params(if is_known {
+        format!("label `{label}` is not on `{name}`; `{name}@latest` gives the newest version")
+    } else {
+        format!("there is no label `{label}`; `{name}@latest` gives the newest version")
+    })
+    .into()
 }
 
 fn unknown(call: &Call<'_>, catalog: &Catalog, name: &str) -> Failure {

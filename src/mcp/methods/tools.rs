@@ -165,7 +165,7 @@ fn tools(revision: Revision) -> Vec<Tool> {
             json!({
                 "type": "object",
                 "properties": {
-                    "name": { "type": "string", "description": "Name from list_prompts or search_prompts; name@<commit> for an older text" },
+                    "name": { "type": "string", "description": "Name from list_prompts or search_prompts; name@v3 for a version, name@production for a label, name@<commit> for an older text" },
                     "arguments": {
                         "type": "object",
                         "additionalProperties": { "type": "string" },

@@ -119,7 +119,7 @@ fn what_is_wrong_is_told_with_how_to_call_it() {
     );
     check(
         &["plain@v3"],
-        "versions and labels are not known to this release; use plain@<commit>",
+        "versions and labels are for a server to say, and this renders files; use plain@<commit>, which `cuebook log` shows for each version",
     );
     check(
         &["plain@0123456"],

@@ -8,6 +8,7 @@ mod gate;
 mod hook;
 mod kill;
 mod outside;
+mod promote;
 mod proposals;
 mod records;
 mod robust;
@@ -15,6 +16,7 @@ mod secrets;
 mod slips;
 mod store;
 mod transport;
+mod versions;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,9 @@ use crate::support::soon;
 async fn at(registry: &Arc<Registry>, commit: &str) -> Result<Vec<String>, AtError> {
     let catalog = soon("a revision", registry.at(commit)).await?;
     let mut snapshot = Snapshot {
+        latest: catalog.clone(),
         catalog,
+        history: None,
         generation: 0,
         changes: cuebook::registry::Changes::default(),
         status: cuebook::registry::Status::default(),

@@ -14,3 +14,4 @@ mod resources;
 mod sessions;
 mod stdio;
 mod tools;
+mod versions;

@@ -48,6 +48,7 @@ async fn a_prompt_with_its_runbook_and_where_it_came_from() {
             json!({
                 "prompt": "incident-triage",
                 "path": "prompts/sre/incident-triage.md",
+                "version": 1,
                 "commit": commit,
                 "sha256": sha256(TRIAGE.as_bytes()),
                 "resources": [{
@@ -249,10 +250,10 @@ async fn selectors_that_select_nothing() {
     let server = TestServer::start(&library).await;
     let client = Client::modern(&server);
     for (name, says) in [
-        ("postmortem@v3", "use `postmortem` or `postmortem@<commit>`"),
+        ("postmortem@v3", "`postmortem` has no v3; its newest is v1"),
         (
             "postmortem@production",
-            "use `postmortem` or `postmortem@<commit>`",
+            "there is no label `production`; `postmortem@latest` gives the newest version",
         ),
         (
             "postmortem@0000000000000000000000000000000000000000",

@@ -45,6 +45,16 @@ pub(crate) async fn registry(library: &TestLibrary) -> Arc<Registry> {
 }
 
 async fn registry_at(path: PathBuf) -> Arc<Registry> {
+    let registry = uncounted(path).await;
+    let counting = registry.clone();
+    tokio::task::spawn_blocking(move || counting.count().unwrap())
+        .await
+        .unwrap();
+    registry
+}
+
+/// One whose versions are not known yet.
+async fn uncounted(path: PathBuf) -> Arc<Registry> {
     tokio::task::spawn_blocking(move || {
         let library = Library::find(&path).unwrap();
         let settings = registry::Settings {
@@ -86,6 +96,12 @@ impl TestServer {
     /// Serves a library's clone as it lies on disk.
     pub(crate) async fn of_work_tree(library: &TestLibrary) -> Self {
         let registry = registry_at(library.clone()).await;
+        Self::of_registry(registry, settings(), None, plenty()).await
+    }
+
+    /// Serves a library whose versions are not known yet.
+    pub(crate) async fn uncounted(library: &TestLibrary) -> Self {
+        let registry = uncounted(library.bare()).await;
         Self::of_registry(registry, settings(), None, plenty()).await
     }
 

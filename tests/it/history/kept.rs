@@ -1,0 +1,210 @@
+//! Versions in the database: what is written is read again, damage is found, named and repaired.
+
+use std::sync::Arc;
+
+use cuebook::history::History;
+use cuebook::registry::source::Library;
+use cuebook::registry::{Registry, Settings};
+use cuebook::store::Store;
+use cuebook::versions;
+use sqlx::Connection as _;
+use tempfile::TempDir;
+
+use super::repository::{Files, Histories, Made};
+
+fn commits() -> Vec<Made> {
+    let mut out = Vec::new();
+    for i in 0..6 {
+        let files: Files = [
+            (
+                "prompts/a.md".to_owned(),
+                format!("{{% include \"p.md\" %}} {}", i / 2),
+            ),
+            ("prompts/b.md".to_owned(), "b".to_owned()),
+            ("partials/p.md".to_owned(), format!("p {}", i % 3)),
+            (
+                "labels.toml".to_owned(),
+                format!("[production]\na = \"v{}\"\n", i / 3 + 1),
+            ),
+        ]
+        .into();
+        out.push(Made {
+            files,
+            merge: i == 4,
+        });
+    }
+    out.push(Made {
+        files: [("prompts/a.md".to_owned(), "alone".to_owned())].into(),
+        merge: false,
+    });
+    out
+}
+
+struct Kept {
+    folder: TempDir,
+    made: Histories,
+    registry: Arc<Registry>,
+    store: Store,
+}
+
+impl Kept {
+    async fn new() -> Self {
+        let made = Histories::new(&commits());
+        let library = Library::find(&made.path()).unwrap();
+        let registry = Arc::new(Registry::open(library, Settings::default()).unwrap());
+        let counting = registry.clone();
+        tokio::task::spawn_blocking(move || counting.count().unwrap())
+            .await
+            .unwrap();
+        let folder = TempDir::new().unwrap();
+        let store = Store::open(&folder.path().join("cuebook.db"))
+            .await
+            .unwrap();
+        Self {
+            folder,
+            made,
+            registry,
+            store,
+        }
+    }
+
+    fn history(&self) -> Arc<History> {
+        self.registry.snapshot().history.clone().unwrap()
+    }
+
+    async fn damage(&self, statement: &'static str) {
+        let options = sqlx::sqlite::SqliteConnectOptions::new()
+            .filename(self.folder.path().join("cuebook.db"));
+        let mut connection = sqlx::SqliteConnection::connect_with(&options)
+            .await
+            .unwrap();
+        let done = sqlx::query(statement)
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        assert!(done.rows_affected() > 0, "{statement}");
+    }
+
+    async fn differing(&self) -> Vec<String> {
+        let (_, found) = versions::verify(&self.registry, &self.store).await.unwrap();
+        found
+            .iter()
+            .map(|d| format!("{} {}", d.table, d.row))
+            .collect()
+    }
+}
+
+#[tokio::test]
+async fn what_is_written_is_read_again_at_once_or_commit_by_commit() {
+    let kept = Kept::new().await;
+    assert_eq!(versions::load(&kept.store).await.unwrap(), None);
+    let mut before: Option<Arc<History>> = None;
+    for at in 0..kept.made.ids.len() {
+        let now = kept.made.cold(at).history;
+        versions::write(&kept.store, before.as_deref(), &now)
+            .await
+            .unwrap();
+        assert_eq!(
+            versions::load(&kept.store).await.unwrap().as_ref(),
+            Some(&*now),
+            "{at}"
+        );
+        before = Some(now);
+    }
+    assert_eq!(kept.differing().await, Vec::<String>::new());
+    // main was rewound, and another database
+    let earlier = kept.made.cold(2).history;
+    versions::write(&kept.store, before.as_deref(), &earlier)
+        .await
+        .unwrap();
+    assert_eq!(
+        versions::load(&kept.store).await.unwrap().as_ref(),
+        Some(&*earlier)
+    );
+    let other = Store::open(&kept.folder.path().join("other.db"))
+        .await
+        .unwrap();
+    versions::write(&other, None, &kept.history())
+        .await
+        .unwrap();
+    assert_eq!(
+        versions::load(&other).await.unwrap().as_ref(),
+        Some(&*kept.history())
+    );
+}
+
+#[tokio::test]
+async fn a_row_that_is_not_what_git_says_is_named_and_made_right() {
+    let kept = Kept::new().await;
+    let history = kept.history();
+    // nothing is written yet: it is, and then compared
+    assert_eq!(kept.differing().await, Vec::<String>::new());
+    for (statement, named) in [
+        (
+            "UPDATE version SET content = '0000000000000000000000000000000000000000' WHERE name = 'a' AND number = 2",
+            "version a v2",
+        ),
+        (
+            "DELETE FROM version WHERE name = 'a' AND number = 3",
+            "version a v3",
+        ),
+        (
+            "INSERT INTO version SELECT name, 99, commit_id, path, content FROM version WHERE name = 'b'",
+            "version b v99",
+        ),
+        (
+            "UPDATE version_name SET last = NULL WHERE name = 'a'",
+            "version_name a",
+        ),
+        (
+            "UPDATE version_commit SET author = 'somebody else' WHERE subject = 'commit 1'",
+            "version_commit ",
+        ),
+        (
+            "DELETE FROM label_change WHERE position = 1",
+            "label_change 1",
+        ),
+    ] {
+        versions::write(&kept.store, None, &history).await.unwrap();
+        assert_eq!(kept.differing().await, Vec::<String>::new(), "{statement}");
+        kept.damage(statement).await;
+        let found = kept.differing().await;
+        assert_eq!(found.len(), 1, "{statement}: {found:?}");
+        assert!(found[0].starts_with(named), "{statement}: {found:?}");
+        versions::reindex(&kept.registry, &kept.store)
+            .await
+            .unwrap();
+        assert_eq!(kept.differing().await, Vec::<String>::new(), "{statement}");
+        assert_eq!(kept.history(), history, "{statement}");
+        assert_eq!(
+            versions::load(&kept.store).await.unwrap().as_ref(),
+            Some(&*history),
+            "{statement}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn rows_of_other_rules_and_half_written_rows_are_not_used() {
+    let kept = Kept::new().await;
+    for statement in [
+        "UPDATE version_state SET rule = rule + 1",
+        "UPDATE version_state SET tip = ''",
+        "UPDATE version_state SET tip = 'no id'",
+        "DELETE FROM version WHERE name = 'a' AND number = 1",
+        "DELETE FROM version_commit WHERE subject = 'commit 1'",
+        "DELETE FROM version_name WHERE name = 'b'",
+        "UPDATE version SET content = 'short' WHERE name = 'b'",
+    ] {
+        versions::write(&kept.store, None, &kept.history())
+            .await
+            .unwrap();
+        assert!(versions::load(&kept.store).await.unwrap().is_some());
+        kept.damage(statement).await;
+        assert_eq!(
+            versions::load(&kept.store).await.unwrap(),
+            None,
+            "{statement}"
+        );
+    }
+}
