@@ -528,6 +528,7 @@ async fn commands_tell_use_deliveries_and_the_audit() {
         .await
         .remove(0);
     let at = calendar::show(row.at);
+    let version = row.version.map_or(String::new(), |n| format!(" v{n}"));
     let cuebook = |data_dir: &Path, arguments: &[&str]| {
         let mut process = Command::new(env!("CARGO_BIN_EXE_cuebook"));
         process.args(arguments).arg("--data-dir").arg(data_dir);
@@ -545,7 +546,7 @@ async fn commands_tell_use_deliveries_and_the_audit() {
             ran
         };
         let told = ran(&["deliveries", "--at", &at[..16], "--prompt", "route"]);
-        told.says(&format!("{at}  route  to local by on-call"));
+        told.says(&format!("{at}  route{version}  to local by on-call"));
         told.says(&format!(
             "git show {commit}:prompts/sre/route.md   sha256 {}",
             row.sha256
