@@ -50,6 +50,7 @@ pub fn run(
         quarantine: environment.quarantine.clone(),
         peer: environment.peer.clone(),
         actor: None,
+        here: false,
     };
     let mut say = |lines: &[String]| -> io::Result<()> {
         for line in lines {

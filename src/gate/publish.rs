@@ -108,6 +108,7 @@ impl Gate {
                 quarantine,
                 peer: by.peer.clone(),
                 actor: Some(by.actor.to_string()),
+                here: true,
             };
             let quarantine = Some(apart.objects().to_path_buf());
             // a client that hangs up drops this, and with it ends the check
@@ -149,6 +150,13 @@ impl Gate {
                         .await
                         .lines,
                 );
+                if let Some(closed) = &self.settings.closed {
+                    lines.push(format!(
+                        "this library follows {}, which does not have it yet; {}",
+                        closed.url,
+                        closed.bring()
+                    ));
+                }
                 return Ok(Published { commit, lines });
             }
         }
