@@ -1,27 +1,42 @@
 //! Attackers beside honest clients: `cargo bench --bench soak` (or `just soak`). Ends with an error when the honest p99
 //! with the attack is more than five times that without, in the same run.
 //!
-//! A server with honest prompts and all hostile ones that get past the gate by sleeping until an argument wakes them;
-//! 16 honest clients; four attackers that loop over all hostile templates, two by `prompts/get`, two by previews from
-//! addresses of their own. `CUEBOOK_SOAK_SECONDS` is how long the attack lasts.
+//! A data directory with honest prompts and all hostile ones that get past the gate by sleeping until an argument wakes
+//! them; 16 honest clients; six attackers from addresses of their own that loop over all hostile templates, bundles of
+//! several files and large ones included: two by `prompts/get`, two by previews, one that calls the honest looping
+//! prompt with arguments that cost as much as a render may, and one that pushes. `CUEBOOK_SOAK_SECONDS` is how long the
+//! attack lasts.
 #![allow(
     missing_docs,
     clippy::expect_used,
+    clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "a bench prints, reads its one variable, and has nothing to say when it cannot go on"
 )]
 
+#[allow(dead_code, reason = "what becomes of each is the tests' business")]
+#[path = "../tests/it/hostile/templates.rs"]
+mod templates;
+
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use cuebook::catalog::{MemoryTree, Revision};
 use cuebook::config::Config;
+use cuebook::prompt::Limits;
+use cuebook::registry::check;
 use cuebook::server::{Serve, start};
+use cuebook::workers::{Renderer, Settings};
 use serde_json::{Value, json};
+
+use templates::Case;
 
 const HONEST: usize = 16;
 const FACTOR: u32 = 5;
@@ -32,49 +47,28 @@ fn write(root: &Path, path: &str, text: &str) {
     std::fs::write(path, text).expect("a file");
 }
 
-/// Names and texts of the hostile templates, of one file each.
-fn hostile() -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/hostile");
-    let mut out = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("the fixture") {
-        let path = entry.expect("an entry").path();
-        let name = path
-            .file_stem()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
-        let text = std::fs::read_to_string(&path).expect("a text");
-        if let Some(body) = text
-            .strip_prefix("=== main\n")
-            .filter(|b| !b.contains("\n=== "))
-        {
-            out.push((name, body.to_owned()));
-        }
-    }
-    out.sort();
-    out
+/// The hostile templates: those of the fixture, the large ones, and more of their kind.
+fn hostile() -> Vec<Case> {
+    let mut all = templates::fixture();
+    all.extend(templates::large());
+    all.extend(templates::siblings());
+    all
 }
 
-fn front(body: &str) -> String {
-    let words: Vec<&str> = body
-        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .collect();
-    let mut front = String::from("---\ndescription: D\narguments:\n");
-    for name in ["big", "text", "name", "items", "users", "mode"] {
-        if words.contains(&name) {
-            front.push_str(&format!("  - name: {name}\n"));
-        }
-    }
-    format!("{front}---\n{body}")
+fn git(at: &Path, arguments: &[&str]) -> bool {
+    let output = Command::new("git")
+        .args(["-c", "user.name=Soak", "-c", "user.email=soak@example.com"])
+        .args(arguments)
+        .current_dir(at)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .output();
+    output.expect("git").status.success()
 }
 
-fn asleep(body: &str) -> String {
-    front(&format!(
-        "{{% if mode == \"attack\" %}}{body}{{% endif %}}calm"
-    ))
-}
-
-fn library(root: &Path) {
+/// Writes the library; how many hostile prompts are in it: those that pass the check while they sleep.
+fn library(root: &Path) -> usize {
     for i in 0..50 {
         let line = "Look at the dashboards of {{ service }} first, then at what was deployed.\n";
         let text = format!(
@@ -88,9 +82,28 @@ fn library(root: &Path) {
         "prompts/honest/looped.md",
         "---\ndescription: A loop\narguments:\n  - name: service\n---\n{% for s in service | split(pat=\",\") %}- {{ s }}\n{% endfor %}",
     );
-    for (name, body) in hostile() {
-        write(root, &format!("prompts/hostile/{name}.md"), &asleep(&body));
+    let renderer = Renderer::new(Settings {
+        executable: env!("CARGO_BIN_EXE_cuebook").into(),
+        ..Settings::default()
+    });
+    let mut asleep = 0;
+    for case in hostile() {
+        let files = case.asleep().files();
+        let tree = files
+            .iter()
+            .fold(MemoryTree::default(), |tree, (path, text)| {
+                tree.with(path, text.clone())
+            });
+        let limits = Limits::default();
+        let built = check(&tree, Revision::WorkTree, &limits, None, &renderer).expect("a check");
+        if built.is_clean() {
+            asleep += 1;
+            for (path, text) in &files {
+                write(root, path, text);
+            }
+        }
     }
+    asleep
 }
 
 async fn get(client: &reqwest::Client, url: &str, name: &str, arguments: Value) -> Value {
@@ -155,42 +168,59 @@ async fn honest(url: &str, time: Duration) -> (Vec<Duration>, Vec<Duration>) {
     (fast, looped)
 }
 
+/// The ways in which an attacker comes.
+const KINDS: [&str; 6] = [
+    "get",
+    "preview",
+    "get",
+    "preview",
+    "costly arguments",
+    "push",
+];
+
 fn attack(
     url: &str,
+    work: &Path,
     stop: &Arc<AtomicBool>,
-    count: &Arc<AtomicU64>,
+    counts: &Arc<[AtomicU64; KINDS.len()]>,
 ) -> Vec<tokio::task::JoinHandle<()>> {
-    let big = "x".repeat(10_000);
-    (0..4u8)
-        .map(|attacker| {
-            let (url, stop, count, big) =
-                (url.to_owned(), stop.clone(), count.clone(), big.clone());
-            tokio::spawn(async move {
-                let own = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2 + attacker));
-                let http = reqwest::Client::builder()
-                    .local_address(own)
-                    .build()
-                    .expect("a client");
-                let all = hostile();
-                for (name, body) in all.iter().cycle().skip(usize::from(attacker) * 17) {
-                    if stop.load(Ordering::Relaxed) {
-                        return;
+    let mut out = Vec::new();
+    for (attacker, kind) in KINDS.into_iter().enumerate() {
+        let (url, work) = (url.to_owned(), work.to_owned());
+        let (stop, counts) = (stop.clone(), counts.clone());
+        out.push(tokio::spawn(async move {
+            let own = [127, 0, 0, 2 + u8::try_from(attacker).expect("a few")];
+            let http = reqwest::Client::builder()
+                .local_address(IpAddr::V4(Ipv4Addr::from(own)))
+                .build()
+                .expect("a client");
+            let big = "x".repeat(10_000);
+            let commas = "a,".repeat(500_000);
+            let all = hostile();
+            for case in all.iter().cycle().skip(attacker * 17) {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let mut arguments = json!({ "mode": "attack", "big": big });
+                for (name, value) in templates::ARGUMENTS {
+                    if !matches!(*name, "mode" | "big") {
+                        arguments[*name] = json!(value);
                     }
-                    let mut arguments = json!({ "mode": "attack" });
-                    for (argument, value) in [
-                        ("big", big.as_str()),
-                        ("text", "{{ x }}"),
-                        ("name", "Ada"),
-                        ("items", "a,b"),
-                        ("users", "u"),
-                    ] {
-                        arguments[argument] = json!(value);
+                }
+                match kind {
+                    "get" => {
+                        get(&http, &url, &case.name, arguments).await;
                     }
-                    if attacker % 2 == 0 {
-                        get(&http, &url, name, arguments).await;
-                    } else {
-                        let ask =
-                            json!({ "name": "x", "text": front(body), "arguments": arguments });
+                    "costly arguments" => {
+                        get(&http, &url, "looped", json!({ "service": commas })).await;
+                    }
+                    "preview" => {
+                        let files: BTreeMap<String, &String> = case
+                            .partials
+                            .iter()
+                            .map(|(name, text)| (format!("partials/{name}"), text))
+                            .collect();
+                        let ask = json!({ "name": "x", "text": case.prompt(), "arguments": arguments, "files": files });
                         let _ = http
                             .post(format!("{url}/api/v1/preview"))
                             .header("content-type", "application/json")
@@ -198,11 +228,33 @@ fn attack(
                             .send()
                             .await;
                     }
-                    count.fetch_add(1, Ordering::Relaxed);
+                    _ => {
+                        let (case, work) = (case.clone(), work.clone());
+                        let pushing = tokio::task::spawn_blocking(move || push(&work, &case));
+                        pushing.await.expect("a push");
+                    }
                 }
-            })
-        })
-        .collect()
+                counts[attacker].fetch_add(1, Ordering::Relaxed);
+            }
+        }));
+    }
+    out
+}
+
+/// Commits a hostile template that is awake, ten times over, and pushes it.
+fn push(work: &Path, case: &Case) {
+    for (path, text) in case.files() {
+        write(work, &path, &text);
+    }
+    for n in 0..10 {
+        let path = format!("prompts/hostile/{}-{n}.md", case.name);
+        write(work, &path, &case.prompt());
+    }
+    git(work, &["add", "--all"]);
+    git(work, &["commit", "--quiet", "--message", "attack"]);
+    git(work, &["push", "--quiet", "origin", "HEAD:main"]);
+    git(work, &["fetch", "--quiet", "origin"]);
+    git(work, &["reset", "--quiet", "--hard", "origin/main"]);
 }
 
 fn shown(name: &str, times: &mut [Duration]) -> Duration {
@@ -245,12 +297,34 @@ fn main() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let folder = tempfile::TempDir::new().expect("a folder");
-        library(folder.path());
-        let mut config = Config::load(None, &|_| None, &[("listen", "127.0.0.1:0".into())]).expect("settings");
-        config.rendering.executable = env!("CARGO_BIN_EXE_cuebook").into();
-        let running = start(Serve::Watch(folder.path().to_owned()), &config).await.expect("a server");
+        let work = folder.path().join("work");
+        let asleep = library(&work);
+        let mut config =
+            Config::load(None, &|_| None, &[("listen", "127.0.0.1:0".into())]).expect("settings");
+        config.program = env!("CARGO_BIN_EXE_cuebook").into();
+        let serve = Serve::DataDir {
+            path: folder.path().join("data"),
+            starter: None,
+        };
+        let running = start(serve, &config).await.expect("a server");
+        let remote = format!("{}/library.git", running.url);
+        let pushed = tokio::task::spawn_blocking({
+            let work = work.clone();
+            move || {
+                [
+                    &["init", "--quiet", "--initial-branch=main"][..],
+                    &["add", "--all"],
+                    &["commit", "--quiet", "--message", "the library"],
+                    &["remote", "add", "origin", &remote],
+                    &["push", "--quiet", "origin", "HEAD:main"],
+                ]
+                .iter()
+                .all(|arguments| git(&work, arguments))
+            }
+        });
+        assert!(pushed.await.expect("git"), "the library was not published");
         let served = running.registry.snapshot().catalog.list(None).len();
-        println!("{served} prompts are served, of them {} hostile", served - 51);
+        println!("{served} prompts are served, of them {asleep} hostile");
         honest(&running.url, Duration::from_secs(3)).await;
         let memory = resident_mb();
         let (mut fast, mut looped) = honest(&running.url, Duration::from_secs(30)).await;
@@ -258,8 +332,9 @@ fn main() {
         shown("worker, quiet", &mut looped);
         let mut all: Vec<Duration> = fast.iter().chain(&looped).copied().collect();
         let quiet_all = shown("all, quiet", &mut all);
-        let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let attackers = attack(&running.url, &stop, &count);
+        let stop = Arc::new(AtomicBool::new(false));
+        let counts: Arc<[AtomicU64; KINDS.len()]> = Arc::default();
+        let attackers = attack(&running.url, &work, &stop, &counts);
         let (mut fast, mut looped) = honest(&running.url, Duration::from_secs(seconds)).await;
         stop.store(true, Ordering::Relaxed);
         for one in attackers {
@@ -269,9 +344,11 @@ fn main() {
         shown("worker, attacked", &mut looped);
         let mut all: Vec<Duration> = fast.iter().chain(&looped).copied().collect();
         let attacked_all = shown("all, attacked", &mut all);
+        for (kind, count) in KINDS.iter().zip(counts.iter()) {
+            println!("attacks by {kind}: {}", count.load(Ordering::Relaxed));
+        }
         println!(
-            "{} attacks in {seconds} s; memory of server and clients {memory} MB before, {} MB after",
-            count.load(Ordering::Relaxed),
+            "in {seconds} s; memory of server and clients {memory} MB before, {} MB after",
             resident_mb()
         );
         println!(
@@ -280,6 +357,9 @@ fn main() {
             attacked.as_secs_f64() / quiet.as_secs_f64()
         );
         running.stop().await;
-        assert!(attacked_all <= quiet_all * FACTOR, "more than {FACTOR} times");
+        assert!(
+            attacked_all <= quiet_all * FACTOR,
+            "more than {FACTOR} times"
+        );
     });
 }

@@ -5,6 +5,7 @@ mod changes;
 mod deliveries;
 pub mod preview;
 mod query;
+mod search;
 mod usage;
 mod verify;
 mod versions;
@@ -27,6 +28,7 @@ use crate::access::{Actor, By};
 use crate::gate::Gate;
 use crate::records::Records;
 use crate::registry::Registry;
+use crate::search::Search;
 use crate::store::{Store, StoreError};
 
 use preview::Previews;
@@ -38,6 +40,8 @@ pub struct Api {
     pub registry: Arc<Registry>,
     /// Budgets of previews.
     pub previews: Arc<Previews>,
+    /// Searches it.
+    pub search: Arc<Search>,
     /// Takes changes; none where a work tree is served.
     pub gate: Option<Arc<Gate>>,
     /// What was used, delivered and done; none where a work tree is served.
@@ -45,11 +49,12 @@ pub struct Api {
 }
 
 impl Api {
-    /// An API that only reads.
+    /// An API that only reads, and searches without an index.
     pub fn new(registry: Arc<Registry>, previews: Previews) -> Self {
         Self {
             registry,
             previews: Arc::new(previews),
+            search: Arc::new(Search::new()),
             gate: None,
             records: None,
         }
@@ -61,6 +66,7 @@ pub fn routes(api: Api) -> Router {
     Router::new()
         .merge(preview::routes())
         .merge(changes::routes())
+        .merge(search::routes())
         .merge(verify::routes())
         .merge(usage::routes())
         .merge(deliveries::routes())

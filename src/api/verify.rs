@@ -65,6 +65,9 @@ async fn reindex(State(api): State<Api>) -> Response {
     if let Err(refusal) = done("the catalog", rebuilt) {
         return refusal.into_response();
     }
+    if let Err(error) = api.search.reindex(&api.registry).await {
+        return failed("the search index", &error).into_response();
+    }
     if let Some(store) = store(&api)
         && let Err(refusal) = done(
             "the versions",
@@ -86,6 +89,13 @@ async fn tables(api: &Api) -> Result<Vec<Table>, Refusal> {
     let catalog = tokio::task::spawn_blocking(move || registry.verify()).await;
     let (rows, differences) = done("the catalog", catalog)?;
     let mut tables = vec![table("catalog", rows, differences)];
+    if api.search.has_index() {
+        let verified = api.search.verify(&api.registry).await;
+        let differences = verified.map_err(|error| failed("the search index", &error))?;
+        let catalog = &api.registry.snapshot().catalog;
+        let rows = catalog.list(None).len() + catalog.resources().len();
+        tables.push(table("search", rows, differences));
+    }
     // not derived from git, but proven by itself
     if let Some(Ok(store)) = api.records.as_ref().map(|records| records.store()) {
         let differences = store.verify_audit().await?;
@@ -127,9 +137,14 @@ fn done<T, E: std::fmt::Display>(
         Ok(Err(error)) => error.to_string(),
         Err(error) => error.to_string(),
     };
+    Err(failed(what, &error))
+}
+
+/// Logs what went wrong, and says it.
+fn failed(what: &str, error: &impl std::fmt::Display) -> Refusal {
     tracing::error!(%error, "{what} could not be looked at");
-    Err(Refusal::new(
+    Refusal::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         format!("{what} could not be looked at: {error}"),
-    ))
+    )
 }

@@ -14,9 +14,10 @@ use super::preview::at_refusal;
 use super::{Api, Refusal, by, json, parse, read};
 use crate::catalog::relabel::{RelabelError, relabel};
 use crate::gate::publish::{Change, Published, Tip};
-use crate::git::GitError;
+use crate::gate::wire::Deed;
 use crate::git::commit::Edit;
-use crate::history::{Commit, Numbered};
+use crate::git::{GitError, MAIN, Repository};
+use crate::history::{Commit, Numbered, Version};
 use crate::prompt::PromptName;
 use crate::prompt::name::version_number;
 use crate::registry::versions::version_files;
@@ -335,7 +336,13 @@ struct Done {
     lines: Vec<String>,
 }
 
-async fn publish<F>(api: &Api, request_by: crate::access::By, make: F) -> Result<Response, Refusal>
+/// Publishes a change; `notes` are told with it, and where it turns out to change nothing.
+async fn publish<F>(
+    api: &Api,
+    request_by: crate::access::By,
+    notes: Vec<String>,
+    make: F,
+) -> Result<Response, Refusal>
 where
     F: Fn(&Tip) -> Result<Change, Unmade> + Send + Sync + 'static,
 {
@@ -345,8 +352,20 @@ where
         .await
         .map_err(|error| internal(&error))?;
     match published {
-        Ok(Published { commit, lines }) => Ok(json(&Done { commit, lines })),
-        Err(error) => Err(refusal(error, unmade)),
+        Ok(Published { commit, mut lines }) => {
+            lines.extend(notes);
+            Ok(json(&Done { commit, lines }))
+        }
+        Err(error) => {
+            let mut refusal = refusal(error, unmade);
+            if refusal.status == StatusCode::CONFLICT {
+                for note in notes {
+                    refusal.detail.push('\n');
+                    refusal.detail.push_str(&note);
+                }
+            }
+            Err(refusal)
+        }
     }
 }
 
@@ -372,6 +391,14 @@ async fn label(State(api): State<Api>, Path(name): Path<String>, request: Reques
             None => format!("take {label} off {name}"),
         };
         let message = format!("{subject}\n\n{reason}\n");
+        let deed = Deed {
+            action: if on.is_some() { "promote" } else { "unlabel" }.into(),
+            subject: match on {
+                Some(number) => format!("{name} v{number} to {label}"),
+                None => format!("{name} from {label}"),
+            },
+            reason: Some(reason),
+        };
         let make = move |tip: &Tip| {
             let text = tip.read("labels.toml")?.unwrap_or_default();
             let text = String::from_utf8(text).map_err(|_| Unmade::NotText)?;
@@ -382,11 +409,33 @@ async fn label(State(api): State<Api>, Path(name): Path<String>, request: Reques
                     content: Some(edited.into_bytes()),
                 }],
                 message: message.clone(),
+                deed: Some(deed.clone()),
             })
         };
-        publish(&api, by(&parts.extensions), make).await
+        publish(&api, by(&parts.extensions), Vec::new(), make).await
     };
     answer.await.unwrap_or_else(Refusal::into_response)
+}
+
+/// What a version had of partials that main has otherwise, a line each.
+fn other_partials(
+    repository: &Repository,
+    version: &Version,
+    number: u64,
+) -> Result<Vec<String>, GitError> {
+    let Some(tip) = repository.read_ref(MAIN)? else {
+        return Ok(Vec::new());
+    };
+    let mut out = Vec::new();
+    for (path, bytes) in version_files(&repository.blobs()?, version)?.partials {
+        if repository.file(&tip, &path)?.as_deref() != Some(&*bytes) {
+            let commit = version.commit.hex();
+            out.push(format!(
+                "v{number} had another {path}, which is shared and stays as it is: git show {commit}:{path}"
+            ));
+        }
+    }
+    Ok(out)
 }
 
 async fn revert(State(api): State<Api>, Path(name): Path<String>, request: Request) -> Response {
@@ -407,6 +456,14 @@ async fn revert(State(api): State<Api>, Path(name): Path<String>, request: Reque
         let Some(version) = known.numbered.get(number).cloned() else {
             return Err(internal(&"a version went away"));
         };
+        let (registry, of) = (api.registry.clone(), version.clone());
+        let notes = blocking(move || match registry.library().repository() {
+            Some(repository) => {
+                other_partials(repository, &of, number).map_err(|error| internal(&error))
+            }
+            None => Ok(Vec::new()),
+        })
+        .await?;
         // where the prompt is today; where it was, when it is gone
         let today = known.snapshot.latest.prompt(&known.name);
         let path = today.map_or_else(
@@ -414,6 +471,11 @@ async fn revert(State(api): State<Api>, Path(name): Path<String>, request: Reque
             |prompt| prompt.path.to_string(),
         );
         let message = format!("revert {} to v{number}\n\n{reason}\n", known.name);
+        let deed = Deed {
+            action: "restore".into(),
+            subject: format!("{} v{number}", known.name),
+            reason: Some(reason),
+        };
         let make = move |tip: &Tip| {
             // its file alone: partials are of others as well
             let files = version_files(&tip.repository.blobs()?, &version)?;
@@ -423,9 +485,10 @@ async fn revert(State(api): State<Api>, Path(name): Path<String>, request: Reque
                     content: Some(files.prompt),
                 }],
                 message: message.clone(),
+                deed: Some(deed.clone()),
             })
         };
-        publish(&api, by(&parts.extensions), make).await
+        publish(&api, by(&parts.extensions), notes, make).await
     };
     answer.await.unwrap_or_else(Refusal::into_response)
 }

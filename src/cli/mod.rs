@@ -11,6 +11,7 @@ mod hook;
 mod init;
 mod render;
 pub mod report;
+mod search;
 mod serve;
 mod service;
 mod stdio;
@@ -79,6 +80,8 @@ enum Command {
     /// Show the server's settings and where each comes from
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Find prompts and runbooks by words
+    Search(search::Args),
     /// Show what is used, what nobody uses, and what fails more than it did
     Usage(usage::Args),
     /// Show which text was delivered to whom when, with which resources
@@ -207,6 +210,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let config = args.load(&args.data_dir(), None, cli.log.as_deref(), false)?;
             out.write_all(config.show().as_bytes())?;
             Ok(ExitCode::SUCCESS)
+        }
+        Command::Search(args) => {
+            log("warn")?;
+            search::run(&args, &mut out)
         }
         Command::Usage(args) => {
             log("warn")?;

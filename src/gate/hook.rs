@@ -51,6 +51,7 @@ pub fn run(
         peer: environment.peer.clone(),
         actor: None,
         here: false,
+        deed: None,
     };
     let mut say = |lines: &[String]| -> io::Result<()> {
         for line in lines {

@@ -503,13 +503,19 @@ impl Gate {
             }
             let some = |id: &String| (id != NOTHING).then(|| id.clone());
             let is_main = update.name == MAIN;
+            let deed = question.deed.as_ref();
+            let action = deed.map_or(if is_main { "publish" } else { "push" }, |d| &*d.action);
+            let general = self.entry(&actor, &origin, &update.new);
             let entry = AuditEntry {
-                action: if is_main { "publish" } else { "push" }.into(),
-                subject: Some(update.name.clone()),
+                action: action.into(),
+                subject: Some(deed.map_or_else(|| update.name.clone(), |d| d.subject.clone())),
                 old_commit: some(&update.old),
                 new_commit: some(&update.new),
                 main: some(&update.new).filter(|_| is_main),
-                ..self.entry(&actor, &origin, &update.new)
+                detail: deed
+                    .and_then(|deed| deed.reason.clone())
+                    .or(general.detail.clone()),
+                ..general
             };
             if is_main && update.new != NOTHING {
                 // what is served does not wait for a row

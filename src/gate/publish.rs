@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::wire::{Answer, Hook, Question, Update};
+use super::wire::{Answer, Deed, Hook, Question, Update};
 use super::{Checked, Gate};
 use crate::access::{Actor, By};
 use crate::git::commit::{Apart, Edit, Message};
@@ -43,6 +43,8 @@ pub struct Change {
     pub edits: Vec<Edit>,
     /// Subject, a blank line, body, trailers.
     pub message: String,
+    /// What it is to the audit; none for a plain publish.
+    pub deed: Option<Deed>,
 }
 
 /// What was published.
@@ -95,7 +97,7 @@ impl Gate {
         let _one = self.publishing.lock().await;
         for _ in 0..TRIES {
             let (gate, make, author) = (self.clone(), make.clone(), by.actor.clone());
-            let (base, apart) = blocking(move || gate.make(&author, &*make)).await?;
+            let (base, apart, deed) = blocking(move || gate.make(&author, &*make)).await?;
             let update = Update {
                 old: base.clone().unwrap_or_else(|| NOTHING.into()),
                 new: apart.commit.clone(),
@@ -109,6 +111,7 @@ impl Gate {
                 peer: by.peer.clone(),
                 actor: Some(by.actor.to_string()),
                 here: true,
+                deed: deed.clone(),
             };
             let quarantine = Some(apart.objects().to_path_buf());
             // a client that hangs up drops this, and with it ends the check
@@ -163,12 +166,12 @@ impl Gate {
         Err(PublishError::Busy)
     }
 
-    /// The commit of a change, apart, with the tip it was made of.
+    /// The commit of a change, apart, with the tip it was made of and what it is.
     fn make<E>(
         &self,
         author: &Actor,
         make: &(dyn Fn(&Tip) -> Result<Change, E> + Send + Sync),
-    ) -> Result<(Option<String>, Apart), PublishError<E>> {
+    ) -> Result<(Option<String>, Apart, Option<Deed>), PublishError<E>> {
         let tip = Tip {
             commit: self.repository.read_ref(MAIN)?,
             repository: self.repository.clone(),
@@ -188,7 +191,7 @@ impl Gate {
         let apart = self
             .repository
             .commit_apart(tip.commit.as_deref(), &change.edits, &message)?;
-        Ok((tip.commit, apart.ok_or(PublishError::Nothing)?))
+        Ok((tip.commit, apart.ok_or(PublishError::Nothing)?, change.deed))
     }
 }
 

@@ -63,6 +63,20 @@ pub struct Question {
     /// Whether the change is made by this server and is no push; no hook can say so.
     #[serde(skip)]
     pub here: bool,
+    /// What the change is, where it is made here and is more than a publish.
+    #[serde(default)]
+    pub deed: Option<Deed>,
+}
+
+/// What a change that is made here is, for the audit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deed {
+    /// One word: `promote`, `restore`.
+    pub action: String,
+    /// To what, e.g. `incident-triage v3 to production`.
+    pub subject: String,
+    /// Why, as the person said.
+    pub reason: Option<String>,
 }
 
 /// What became of one ref that was pushed to `refs/for/…`.

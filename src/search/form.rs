@@ -19,7 +19,11 @@ pub(super) fn form(text: &str) -> String {
             .map(|c| plain(c.to_ascii_lowercase()))
             .collect();
     }
-    let typed = jamo(text);
+    lengthened(&jamo(text))
+}
+
+/// A taken apart text with every ideograph made long enough.
+fn lengthened(typed: &str) -> String {
     let mut out = String::with_capacity(typed.len() + typed.len() / 4);
     for c in typed.chars() {
         out.push(plain(c));
@@ -44,12 +48,9 @@ fn is_wide(c: char) -> bool {
     c >= '\u{2E80}' && !('ㄱ'..='ㅣ').contains(&c)
 }
 
-/// A text as its initial consonants, lines and words joined.
+/// A text as its initial consonants, words joined; all else as [`form`] has it.
 pub(super) fn initials_form(text: &str) -> String {
-    initials(text)
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+    lengthened(&initials(text))
 }
 
 /// A text's form, with the place in the text that each part of it comes from.
@@ -112,6 +113,7 @@ mod tests {
         assert_eq!(form("결제"), "ㄱㅕㄹㅈㅔ");
         assert_eq!(form("障"), "障\u{1}\u{2}");
         assert_eq!(form(&"결제é".nfd().collect::<String>()), form("결제é"));
+        assert_eq!(initials_form("장애 障_x"), "ㅈㅇ障\u{1}\u{2}-x");
         assert_eq!(form("ＰＡＹ\u{3000}x"), "pay x");
     }
 

@@ -1,9 +1,10 @@
 //! The index in the database: kept at what is served by writing what changed, asked for candidates, proven, made again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rpds::HashTrieMapSync;
 use tokio_util::sync::CancellationToken;
 
 use super::document::{Document, Documents, hash};
@@ -20,6 +21,10 @@ const BATCH: usize = 200;
 const PAGE: i64 = 500;
 /// Runs of three characters that one word is looked up by, at most.
 const RUNS: usize = 6;
+/// Time between two looks at what is used.
+const COUNTED: Duration = Duration::from_mins(10);
+/// Days of use that count.
+const DAYS: i64 = 30;
 /// How long a database that failed is left alone, unless something is published.
 const AGAIN: Duration = Duration::from_secs(30);
 
@@ -28,17 +33,22 @@ const AGAIN: Duration = Duration::from_secs(30);
 pub(super) struct Written {
     digest: String,
     pub(super) revision: Option<String>,
-    by_id: HashMap<i64, Arc<Document>>,
+    by_id: ById,
 }
 
-/// Rows by kind and name: id, and what their text was made from.
+/// What is known of the rows; `by_id` and `at` are of what was written last.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    known: BTreeMap<(String, String), (i64, String)>,
+    /// By kind and name: id, and what the text was made from.
+    known: HashMap<(String, String), (i64, String)>,
+    by_id: ById,
+    at: Option<Arc<Documents>>,
     /// Texts and rows that must go, whatever is served.
     wrong: Vec<i64>,
     state: Option<SearchState>,
 }
+
+type ById = HashTrieMapSync<i64, Arc<Document>>;
 
 impl Search {
     /// Documents that may fit, from the index; none where all of them must be looked at.
@@ -93,14 +103,14 @@ impl Search {
             if let Err(error) = &caught_up {
                 tracing::error!(%error, "the search index could not be written; search looks at everything meanwhile");
             }
+            if let Err(error) = self.count_gets(crate::clock::unix_millis()).await {
+                tracing::debug!(%error, "what is used could not be counted for search");
+            }
+            let pause = if caught_up.is_ok() { COUNTED } else { AGAIN };
             let next = async {
-                let changed = published.changed();
-                if caught_up.is_ok() {
-                    return changed.await.is_ok();
-                }
                 tokio::select! {
-                    changed = changed => changed.is_ok(),
-                    () = tokio::time::sleep(AGAIN) => true,
+                    changed = published.changed() => changed.is_ok(),
+                    () = tokio::time::sleep(pause) => true,
                 }
             };
             if cancel.run_until_cancelled(next).await != Some(true) {
@@ -125,6 +135,17 @@ impl Search {
         Ok(())
     }
 
+    /// Takes over what was got in the last 30 days; `now` in milliseconds since 1970.
+    pub async fn count_gets(&self, now: i64) -> Result<(), StoreError> {
+        let Some(store) = self.store.get() else {
+            return Ok(());
+        };
+        let today = now.div_euclid(24 * 60 * 60 * 1000);
+        let gets = store.gets_since(today - DAYS).await?.into_iter();
+        self.set_gets(gets.map(|(name, gets)| (name.into(), u64::try_from(gets).unwrap_or(0))));
+        Ok(())
+    }
+
     async fn write(
         self: &Arc<Self>,
         store: &Store,
@@ -139,67 +160,53 @@ impl Search {
             store.clear_search().await?;
             rows = Rows::default();
         }
-        let mut remove = std::mem::take(&mut rows.wrong);
-        let mut add: Vec<(&Arc<Document>, String)> = Vec::new();
-        let mut gone = std::mem::take(&mut rows.known);
-        for document in documents.all() {
-            let key = key(document);
-            let hash = hex(&document.hash).to_string();
-            match gone.remove(&key) {
-                Some((id, has)) if has == hash => {
-                    rows.known.insert(key, (id, has));
-                }
-                Some((id, _)) => {
-                    remove.push(id);
-                    add.push((document, hash));
-                }
-                None => add.push((document, hash)),
-            }
-        }
-        remove.extend(gone.into_values().map(|(id, _)| id));
+        let Changed { mut remove, add } = rows.changed(&documents);
+        remove.append(&mut rows.wrong);
         let digest = documents.digest().hex();
         let whole = SearchState {
             rule: RULE,
             revision: revision.clone(),
             digest: Some(digest.clone()),
         };
-        let steps = remove.len().max(add.len()).div_ceil(BATCH).max(1);
         if !remove.is_empty() || !add.is_empty() || rows.state.as_ref() != Some(&whole) {
             self.written.store(None);
-            let (mut remove, mut add) = (remove.chunks(BATCH), add.chunks(BATCH));
-            for step in 1..=steps {
+            // a name is free before it is taken again
+            let removing = remove.chunks(BATCH).map(|ids| (ids, &[][..]));
+            let adding = add.chunks(BATCH).map(|documents| (&[][..], documents));
+            let mut steps: Vec<(&[i64], &[Arc<Document>])> = removing.chain(adding).collect();
+            if remove.len().max(add.len()) <= BATCH {
+                // a publish as most are: all or nothing
+                steps = vec![(&remove, &add)];
+            }
+            let last = steps.len() - 1;
+            for (step, (remove, add)) in steps.into_iter().enumerate() {
                 let texts: Vec<SearchText> = add
-                    .next()
-                    .unwrap_or_default()
                     .iter()
-                    .map(|(document, hash)| SearchText {
+                    .map(|document| SearchText {
                         id: 0,
                         kind: document.item.kind().to_owned(),
                         name: document.item.name().to_owned(),
-                        hash: hash.clone(),
+                        hash: hex(&document.hash).to_string(),
                         form: Some(document.form.to_string()),
                     })
                     .collect();
                 let state = SearchState {
-                    digest: whole.digest.clone().filter(|_| step == steps),
+                    digest: whole.digest.clone().filter(|_| step == last),
                     ..whole.clone()
                 };
-                let removed = remove.next().unwrap_or_default();
-                let ids = store.write_search(removed, &texts, &state).await?;
-                for (text, id) in texts.into_iter().zip(ids) {
+                let ids = store.write_search(remove, &texts, &state).await?;
+                for ((text, document), id) in texts.into_iter().zip(add).zip(ids) {
+                    rows.by_id.insert_mut(id, document.clone());
                     rows.known.insert((text.kind, text.name), (id, text.hash));
                 }
             }
             rows.state = Some(whole);
         }
-        let by_id = documents
-            .all()
-            .iter()
-            .filter_map(|document| Some((rows.known.get(&key(document))?.0, document.clone())));
+        rows.at = Some(documents);
         self.written.store(Some(Arc::new(Written {
             digest,
             revision,
-            by_id: by_id.collect(),
+            by_id: rows.by_id.clone(),
         })));
         Ok(rows)
     }
@@ -340,6 +347,55 @@ impl Search {
     }
 }
 
+/// What must be written.
+struct Changed {
+    remove: Vec<i64>,
+    add: Vec<Arc<Document>>,
+}
+
+impl Rows {
+    /// What differs from what was written last, or from the rows that were found; it is taken out of what is known.
+    fn changed(&mut self, documents: &Documents) -> Changed {
+        let mut out = Changed {
+            remove: Vec::new(),
+            add: Vec::new(),
+        };
+        let Some(before) = self.at.take() else {
+            let mut gone = std::mem::take(&mut self.known);
+            for document in documents.all() {
+                match gone.remove_entry(&key(document)) {
+                    Some((key, (id, hash))) if *hash == *hex(&document.hash) => {
+                        self.by_id.insert_mut(id, document.clone());
+                        self.known.insert(key, (id, hash));
+                        continue;
+                    }
+                    Some((_, (id, _))) => out.remove.push(id),
+                    None => {}
+                }
+                out.add.push(document.clone());
+            }
+            out.remove.extend(gone.into_values().map(|(id, _)| id));
+            return out;
+        };
+        let places = |documents: &Documents| -> HashSet<*const Document> {
+            documents.all().iter().map(Arc::as_ptr).collect()
+        };
+        let (old, new) = (places(&before), places(documents));
+        for document in before.all() {
+            if !new.contains(&Arc::as_ptr(document))
+                && let Some((id, _)) = self.known.remove(&key(document))
+            {
+                self.by_id.remove_mut(&id);
+                out.remove.push(id);
+            }
+        }
+        let added = documents.all().iter();
+        out.add
+            .extend(added.filter(|d| !old.contains(&Arc::as_ptr(d))).cloned());
+        out
+    }
+}
+
 fn key(document: &Document) -> (String, String) {
     let item = &document.item;
     (item.kind().to_owned(), item.name().to_owned())
@@ -352,8 +408,8 @@ async fn load(store: &Store) -> Result<Rows, StoreError> {
         known: rows
             .map(|row| ((row.kind, row.name), (row.id, row.hash)))
             .collect(),
-        wrong: Vec::new(),
         state,
+        ..Rows::default()
     })
 }
 

@@ -7,24 +7,26 @@
 mod document;
 mod form;
 mod index;
+mod page;
 mod query;
 mod rank;
 mod snippet;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
 use crate::store::Store;
 
 pub use document::{Document, Documents, Field, Item, MAX_TEXT};
 use index::{Rows, Written};
+pub use page::{Page, PageHit};
 pub use query::{Filter, Query, Word};
 use rank::{Key, Matcher, Scored};
 pub use snippet::{Match, Span};
@@ -142,7 +144,7 @@ impl Cursor {
 }
 
 /// How an answer was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Index {
     /// The index was at the revision that was searched.
@@ -186,6 +188,8 @@ type Gets = HashMap<Box<str>, u64>;
 #[derive(Debug, Default)]
 pub struct Search {
     documents: ArcSwapOption<Documents>,
+    /// One makes them; who asks meanwhile waits and takes the same.
+    making: Mutex<()>,
     gets: ArcSwap<Gets>,
     store: OnceLock<Store>,
     /// What the database holds.
@@ -204,7 +208,12 @@ impl Search {
         let _ = self.store.set(store);
     }
 
-    /// How often each prompt was got lately (in the last 30 days); what is used comes before what fits as well and is not.
+    /// Whether it has one.
+    pub fn has_index(&self) -> bool {
+        self.store.get().is_some()
+    }
+
+    /// How often each prompt was got lately; [`Self::keep`] takes it from the database. What is used comes before what fits as well and is not.
     pub fn set_gets(&self, gets: impl IntoIterator<Item = (Box<str>, u64)>) {
         self.gets.store(Arc::new(gets.into_iter().collect()));
     }
@@ -216,6 +225,7 @@ impl Search {
 
     /// The documents of a catalog.
     fn documents(&self, catalog: &Arc<Catalog>) -> Arc<Documents> {
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.documents.load_full();
         if let Some(documents) = before
             .as_ref()

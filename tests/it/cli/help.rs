@@ -16,6 +16,7 @@ const COMMANDS: &[&[&str]] = &[
     &["connect"],
     &["config"],
     &["config", "show"],
+    &["search"],
     &["usage"],
     &["deliveries"],
     &["audit"],

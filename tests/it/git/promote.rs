@@ -214,7 +214,16 @@ async fn two_versions_are_compared_as_files_and_as_they_render() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revert_is_a_new_version_with_the_old_text() {
     let host = three().await;
-    ok(&host, &["revert", "a", "v1", "--reason", "v2 lost a word"]);
+    let said = ok(&host, &["revert", "a", "v1", "--reason", "v2 lost a word"]);
+    // a partial is of other prompts too: it stays, and that is said
+    assert!(
+        said.contains("v1 had another partials/head.md, which is shared and stays as it is"),
+        "{said}"
+    );
+    let again = cuebook(&host, &["revert", "a", "v1", "--reason", "again"]);
+    assert!(!again.ok);
+    again.says("there is nothing to publish");
+    again.says("v1 had another partials/head.md");
     let got = host.client().get("a", json!({ "service": "pay" })).await;
     assert_eq!(
         got["messages"][0]["content"]["text"],
@@ -234,4 +243,40 @@ async fn a_revert_is_a_new_version_with_the_old_text() {
         "Another head.\n\nsecond pay\n"
     );
     assert_eq!(got["_meta"]["dev.cuebook/source"]["version"], 5);
+    // each is in the audit for what it was
+    let done = ok(
+        &host,
+        &[
+            "promote",
+            "a",
+            "v4",
+            "--to",
+            "production",
+            "--reason",
+            "good",
+        ],
+    );
+    let exported = ok(&host, &["audit", "--export"]);
+    let rows: Vec<Value> = exported
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |action: &str| -> Vec<(&str, &str)> {
+        rows.iter()
+            .filter(|row| row["action"] == action)
+            .map(|row| {
+                (
+                    row["subject"].as_str().unwrap(),
+                    row["detail"].as_str().unwrap(),
+                )
+            })
+            .collect()
+    };
+    assert_eq!(
+        of("restore"),
+        [("a v1", "v2 lost a word"), ("a v2", "it was needed")]
+    );
+    assert_eq!(of("promote"), [("a v4 to production", "good")]);
+    assert!(done.contains(&host.main()), "{done}");
+    assert_eq!(rows.last().unwrap()["new_commit"], host.main());
 }

@@ -3,15 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
-use cuebook::config::Config;
-use cuebook::server::{Serve, start};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use tempfile::TempDir;
 
-use super::oracle::{found, keys};
+use super::oracle::{are_consonants, found, keys};
+use super::ways::serve;
 use super::*;
 use crate::support::http::send;
 use crate::support::soon;
@@ -173,7 +172,6 @@ fn the_index_finds_what_a_naive_search_finds_whatever_was_published() {
 /// What is marked is there, and holds a word of the query.
 fn check_snippets(found: &Found, query: &str) {
     let words: Vec<String> = query.split_whitespace().map(keys).collect();
-    let initials = |word: &String| !word.chars().any(|c| !('ㄱ'..='ㅎ').contains(&c));
     for hit in &found.hits {
         assert!(!hit.matches.is_empty(), "{query:?} {}", hit.item.name());
         for shown in &hit.matches {
@@ -185,7 +183,7 @@ fn check_snippets(found: &Found, query: &str) {
                 assert!(
                     words
                         .iter()
-                        .any(|word| marked.contains(word) || initials(word)),
+                        .any(|word| marked.contains(word) || are_consonants(word)),
                     "{query:?} {shown:?}"
                 );
             }
@@ -369,30 +367,66 @@ async fn a_publish_writes_what_changed_and_a_start_writes_nothing() {
 }
 
 #[tokio::test]
+async fn gets_of_the_last_days_count() {
+    let folder = TempDir::new().unwrap();
+    let database = folder.path().join("cuebook.db");
+    let text = "---\ntitle: T\n---\nthe same words\n";
+    let files = ["prompts/a.md", "prompts/b.md", "prompts/c.md"].map(|path| (path, text));
+    let indexed = Indexed::of(&TestLibrary::with(&files), &database).await;
+    let mut connection = raw(&database).await;
+    for (name, day, gets) in [("c", 995, 7), ("b", 969, 9000), ("b", 1000, 1)] {
+        sqlx::query("INSERT INTO usage_day VALUES ($1, 1, 'client', '1', $2, $3, 0, 0, 0, 0, 0)")
+            .bind(name)
+            .bind(day)
+            .bind(gets)
+            .execute(&mut connection)
+            .await
+            .unwrap();
+    }
+    let day = 24 * 60 * 60 * 1000;
+    indexed.search.count_gets(1000 * day + 5).await.unwrap();
+    let found = indexed.ask(Ask::new("same words", 10)).await;
+    let gets: Vec<u64> = found.hits.iter().map(|hit| hit.gets).collect();
+    assert_eq!(
+        (names(&found), gets),
+        (vec!["c".into(), "b".into(), "a".into()], vec![7, 1, 0])
+    );
+}
+
+#[tokio::test]
+async fn a_change_of_everything_is_written_in_steps() {
+    let folder = TempDir::new().unwrap();
+    let library = TestLibrary::with(&[("cuebook.toml", "format = 1\n")]);
+    let indexed = Indexed::of(&library, &folder.path().join("cuebook.db")).await;
+    let publish = async |names: std::ops::Range<usize>, word: &str| {
+        for n in 0..700 {
+            let path = format!("prompts/p{n}.md");
+            if names.contains(&n) {
+                library.write_bytes(&path, file("T", "t", word).as_bytes());
+            } else if library.clone().join(&path).exists() {
+                library.remove(&path);
+            }
+        }
+        library.commit("publish");
+        library.push();
+        indexed.refresh().await;
+        indexed.catch_up().await;
+        let found = indexed.both(word).await;
+        assert_eq!(found.total, names.len());
+        assert_eq!(indexed.search.verify(&indexed.registry).await.unwrap(), []);
+    };
+    publish(0..450, "apple").await;
+    // most of them changed, some gone, some new
+    publish(250..700, "banana").await;
+    assert_eq!(indexed.both("apple").await.total, 0);
+    publish(0..3, "cherry").await;
+}
+
+#[tokio::test]
 async fn a_server_keeps_its_index_at_what_is_published() {
     let folder = TempDir::new().unwrap();
     let library = TestLibrary::with(FILES);
-    std::fs::create_dir(folder.path().join("data")).unwrap();
-    let from = library.bare();
-    let to = folder.path().join("data/library.git");
-    crate::support::library::git(
-        folder.path(),
-        &[
-            "clone",
-            "--quiet",
-            "--bare",
-            from.to_str().unwrap(),
-            to.to_str().unwrap(),
-        ],
-    );
-    let mut config = Config::default();
-    config.listen = "127.0.0.1:0".parse().unwrap();
-    config.program = env!("CARGO_BIN_EXE_cuebook").into();
-    let serve = Serve::DataDir {
-        path: folder.path().join("data"),
-        starter: None,
-    };
-    let running = start(serve, &config).await.unwrap();
+    let running = serve(&folder, &library).await;
     let search = async |query: &str| {
         let client = Client {
             address: running.address,

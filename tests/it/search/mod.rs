@@ -2,6 +2,7 @@
 
 mod index;
 mod oracle;
+mod ways;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -44,7 +44,13 @@ pub(super) fn keys(text: &str) -> String {
             out.push_str(nth(SECOND, n / 28 % 21));
             out.push_str(nth(THIRD, n % 28));
         } else {
-            out.push(c);
+            // two keys type it
+            match "ㄳㄵㄶㄺㄻㄼㄽㄾㄿㅀㅄㅘㅙㅚㅝㅞㅟㅢ".chars().position(|two| two == c) {
+                Some(n) => out.push_str(
+                    nth("ㄱㅅ ㄴㅈ ㄴㅎ ㄹㄱ ㄹㅁ ㄹㅂ ㄹㅅ ㄹㅌ ㄹㅍ ㄹㅎ ㅂㅅ ㅗㅏ ㅗㅐ ㅗㅣ ㅜㅓ ㅜㅔ ㅜㅣ ㅡㅣ", u32::try_from(n).unwrap()),
+                ),
+                None => out.push(c),
+            }
         }
     }
     out
@@ -56,10 +62,16 @@ fn consonants(text: &str) -> String {
         if ('가'..='힣').contains(&c) {
             out.push_str(nth(FIRST, (c as u32 - '가' as u32) / 588));
         } else if !c.is_whitespace() {
-            out.push(c);
+            out.push_str(&keys(&c.to_string()));
         }
     }
     out
+}
+
+/// Whether a word that is taken apart has consonants and no vowel.
+pub(super) fn are_consonants(word: &str) -> bool {
+    word.chars().any(|c| ('ㄱ'..='ㅎ').contains(&c))
+        && !word.chars().any(|c| ('ㅏ'..='ㅣ').contains(&c))
 }
 
 fn finds(heads: &[String], body: &str, query: &str) -> bool {
@@ -68,8 +80,7 @@ fn finds(heads: &[String], body: &str, query: &str) -> bool {
         .filter(|word| !word.is_empty())
         .all(|word| {
             let word = keys(word);
-            let initials = word.chars().any(|c| ('ㄱ'..='ㅎ').contains(&c))
-                && !word.chars().any(|c| ('ㅏ'..='ㅣ').contains(&c));
+            let initials = are_consonants(&word);
             heads.iter().any(|text| keys(text).contains(&word))
                 || body.lines().any(|line| keys(line).contains(&word))
                 || initials && heads.iter().any(|text| consonants(text).contains(&word))

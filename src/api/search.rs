@@ -1,0 +1,70 @@
+//! `GET /api/v1/search?q=…&limit=&cursor=&kind=&folder=`: prompts and resources by words.
+
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use percent_encoding::percent_decode_str;
+
+use super::{Api, Refusal, json};
+use crate::search::{Ask, Cursor, Kinds, Page};
+
+/// Hits of one answer, unless it says.
+const LIMIT: usize = 20;
+/// Hits of one answer at most.
+const MAX_LIMIT: usize = 200;
+
+pub(super) fn routes() -> Router<Api> {
+    Router::new().route("/api/v1/search", get(search))
+}
+
+async fn search(State(api): State<Api>, RawQuery(query): RawQuery) -> Response {
+    let ask = match ask(query.as_deref().unwrap_or_default()) {
+        Ok(ask) => ask,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let catalog = api.registry.snapshot().catalog.clone();
+    json(&Page::from(api.search.search(&catalog, ask).await))
+}
+
+/// What the query of a URL asks. Every `q` is a query; the rest has to make sense.
+fn ask(query: &str) -> Result<Ask, Refusal> {
+    let refused = |detail: String| Refusal::new(StatusCode::BAD_REQUEST, detail);
+    let mut ask = Ask::new("", LIMIT);
+    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        let value = value.replace('+', " ");
+        let value = percent_decode_str(&value).decode_utf8_lossy();
+        match name {
+            "q" => ask.query = value.into_owned(),
+            "limit" => {
+                ask.limit = value
+                    .parse()
+                    .ok()
+                    .filter(|limit| (1..=MAX_LIMIT).contains(limit))
+                    .ok_or_else(|| {
+                        refused(format!("`limit` must be a number from 1 to {MAX_LIMIT}"))
+                    })?;
+            }
+            "cursor" => {
+                let cursor = Cursor::decode(&value).ok_or_else(|| {
+                    refused("`cursor` must be a `next_cursor` of an earlier answer".to_owned())
+                })?;
+                ask.after = Some(cursor);
+            }
+            "kind" => {
+                ask.kinds = match &*value {
+                    "all" => Kinds::All,
+                    "prompt" => Kinds::Prompts,
+                    "resource" => Kinds::Resources,
+                    _ => {
+                        return Err(refused("`kind` must be prompt, resource or all".to_owned()));
+                    }
+                };
+            }
+            "folder" => ask.folder = Some(value.trim_matches('/').into()),
+            _ => {}
+        }
+    }
+    Ok(ask)
+}
