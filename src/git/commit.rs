@@ -2,6 +2,7 @@
 //!
 //! A commit is made in memory and kept apart ([`Apart`]) until it is accepted, as git keeps the objects of a push.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use git2::build::TreeUpdateBuilder;
@@ -54,7 +55,9 @@ impl Repository {
         let repository = self.library()?;
         let odb = repository.odb()?;
         // written to first, so that nothing reaches the disk
-        let memory = odb.add_new_mempack_backend(1000)?;
+        let _memory = odb.add_new_mempack_backend(1000)?;
+        // only what is new: libgit2's own dump of what was written takes every object of the tree along
+        let mut pack = repository.packbuilder()?;
         let parent = parent
             .map(|id| repository.find_commit(git2::Oid::from_str(id)?))
             .transpose()?;
@@ -75,7 +78,9 @@ impl Repository {
                         }
                         _ => git2::FileMode::Blob,
                     };
-                    builder.upsert(&*edit.path, repository.blob(content)?, mode);
+                    let blob = repository.blob(content)?;
+                    pack.insert_object(blob, None)?;
+                    builder.upsert(&*edit.path, blob, mode);
                 }
                 None => match base.get_path(Path::new(&edit.path)) {
                     // who deletes a file has not seen what else a folder of that name holds
@@ -107,11 +112,16 @@ impl Repository {
             &repository.find_tree(tree)?,
             &parents,
         )?;
-        let mut pack = git2::Buf::new();
-        memory.dump(&repository, &mut pack)?;
+        pack.insert_object(commit, None)?;
+        let made = repository.find_tree(tree)?;
+        for id in new_trees(&base, &made, edits) {
+            pack.insert_object(id, None)?;
+        }
+        let mut packed = git2::Buf::new();
+        pack.write_buf(&mut packed)?;
         let apart = Apart {
             commit: commit.to_string(),
-            pack: pack.to_vec(),
+            pack: packed.to_vec(),
             repository: self.clone(),
             folder: self.new_folder()?,
         };
@@ -209,6 +219,26 @@ impl Repository {
             getrandom::u64().map_err(std::io::Error::other)?
         )))
     }
+}
+
+/// The trees that edits have made: the root, and the folders of the edited paths where they differ.
+fn new_trees(base: &git2::Tree<'_>, made: &git2::Tree<'_>, edits: &[Edit]) -> BTreeSet<git2::Oid> {
+    let folder = |tree: &git2::Tree<'_>, path: &str| {
+        let entry = tree.get_path(Path::new(path)).ok()?;
+        (entry.kind() == Some(git2::ObjectType::Tree)).then(|| entry.id())
+    };
+    let mut out = BTreeSet::from([made.id()]);
+    for edit in edits {
+        for (end, _) in edit.path.match_indices('/') {
+            let path = &edit.path[..end];
+            if let Some(id) = folder(made, path)
+                && folder(base, path) != Some(id)
+            {
+                out.insert(id);
+            }
+        }
+    }
+    out
 }
 
 /// What is where a file is to be: a folder, or a file in the place of a folder of its path.

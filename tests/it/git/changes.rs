@@ -266,6 +266,42 @@ async fn what_git_does_not_take_is_said_and_no_fault_of_the_server() {
     settled(&host.bare()).await;
 }
 
+/// What is written for a change is what is new, however large the library: the loose objects tell.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_writes_its_own_objects_and_no_others() {
+    let host = Host::small().await;
+    let work = host.work("work");
+    let files: Vec<(String, String)> = (0..200)
+        .map(|i| {
+            (
+                format!("prompts/f{}/p{i}.md", i % 20),
+                prompt(&format!("{i}.")),
+            )
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (&**p, &**t)).collect();
+    work.publish(&files);
+    let packed = git(&host.bare(), &["repack", "-a", "-d", "-q"]);
+    assert!(packed.ok, "{}", packed.text);
+    let loose = || {
+        let text = git(&host.bare(), &["count-objects"]).text;
+        text.split(' ').next().unwrap().parse::<usize>().unwrap()
+    };
+    let before = loose();
+    let base = host.main();
+    let reply = host
+        .change(
+            &base,
+            json!({ "prompts/f3/p3.md": prompt("Other."), "prompts/new/deep/x.md": prompt("X.") }),
+        )
+        .await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    // two blobs; prompts/new/deep, prompts/new, prompts/f3, prompts, the root; the commit
+    assert_eq!(loose() - before, 8);
+    let ran = git(&host.bare(), &["fsck", "--strict", "--full"]);
+    assert!(ran.ok, "{}", ran.text);
+}
+
 /// Who hangs up leaves no more behind than the places there are.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_clients_that_hang_up_do_not_pile_up() {
