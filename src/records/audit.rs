@@ -26,8 +26,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a move of main that nobody announced may still be told by whoever made it.
 const UNTOLD: Duration = Duration::from_secs(3);
-/// The same for a push that the gate has accepted.
-const ACCEPTED: Duration = Duration::from_secs(30);
+/// How long what was told of a move counts: two pushes may tell of themselves in the other order.
+const TOLD: Duration = Duration::from_secs(30);
 /// Moves of main that are remembered.
 const REMEMBERED: usize = 256;
 /// What a followed repository last moved main to.
@@ -54,6 +54,8 @@ pub struct Audit {
     waiting: AtomicUsize,
     error: Mutex<Option<String>>,
     file: PathBuf,
+    /// How long a push that the gate has accepted may still be told by whoever made it.
+    untold_push: Duration,
     main: Mutex<Option<String>>,
     moves: Mutex<LruCache<String, Move>>,
 }
@@ -68,7 +70,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Audit {
-    pub(super) fn new(data_dir: &Path) -> Self {
+    pub(super) fn new(data_dir: &Path, untold_push: Duration) -> Self {
         let (queue, handed) = mpsc::channel(QUEUE);
         Self {
             queue,
@@ -76,6 +78,7 @@ impl Audit {
             waiting: AtomicUsize::new(0),
             error: Mutex::default(),
             file: data_dir.join(WAITING_FILE),
+            untold_push,
             main: Mutex::default(),
             moves: Mutex::new(LruCache::new(
                 NonZeroUsize::new(REMEMBERED).unwrap_or(NonZeroUsize::MIN),
@@ -114,7 +117,8 @@ impl Audit {
         if waiting < MAX_WAITING {
             return Ok(());
         }
-        let why = locked(&self.error).clone().unwrap_or_default();
+        let known = locked(&self.error).clone();
+        let why = known.unwrap_or_else(|| "it is being tried".to_owned());
         Err(format!(
             "{waiting} rows of the audit wait to be written ({why}), and no more are taken until they are"
         ))
@@ -305,9 +309,9 @@ impl Audit {
                 let known = locked(&self.moves).get(&tip).cloned();
                 let was_told = known
                     .as_ref()
-                    .is_some_and(|known| known.told && known.since.elapsed() < ACCEPTED);
+                    .is_some_and(|known| known.told && known.since.elapsed() < TOLD);
                 let due = match &known {
-                    Some(known) if !known.told => known.since.elapsed() >= ACCEPTED,
+                    Some(known) if !known.told => known.since.elapsed() >= self.untold_push,
                     _ => start || since.elapsed() >= UNTOLD,
                 };
                 if was_told {
