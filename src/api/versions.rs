@@ -373,9 +373,20 @@ where
     }
 }
 
-/// Keeps `null` apart from absent.
-fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+/// Where a label goes: `null` apart from absent.
+#[derive(Debug, Default)]
+enum Onto {
+    #[default]
+    Unsaid,
+    Off,
+    Version(String),
+}
+
+impl<'de> Deserialize<'de> for Onto {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let version = Option::deserialize(deserializer)?;
+        Ok(version.map_or(Self::Off, Self::Version))
+    }
 }
 
 async fn label(State(api): State<Api>, Path(name): Path<String>, request: Request) -> Response {
@@ -384,20 +395,24 @@ async fn label(State(api): State<Api>, Path(name): Path<String>, request: Reques
     struct Ask {
         label: String,
         /// `v7`, or another label; null takes the label off, and must be said.
-        #[serde(default, deserialize_with = "said")]
-        version: Option<Option<String>>,
+        #[serde(default)]
+        version: Onto,
         reason: String,
     }
     let answer = async {
         let (parts, body) = request.into_parts();
         let body = read(&parts.headers, body, MAX_BODY, "a limit of this release").await?;
         let ask: Ask = parse(&body)?;
-        let version = ask.version.ok_or_else(|| {
-            Refusal::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "say `version`: one such as v3, or null to take the label off",
-            )
-        })?;
+        let version = match ask.version {
+            Onto::Version(text) => Some(text),
+            Onto::Off => None,
+            Onto::Unsaid => {
+                return Err(Refusal::new(
+                    StatusCode::UNPROCESSABLE_ENTITY,
+                    "say `version`: one such as v3, or null to take the label off",
+                ));
+            }
+        };
         let known = known(&api, &name)?;
         let on = version.map(|text| number(&known, &text)).transpose()?;
         let reason = reason(&ask.reason)?;
