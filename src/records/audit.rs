@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Actor;
-use crate::git::{MAIN, Repository};
+use crate::git::{GitError, MAIN, Repository, SERVER_EMAIL};
 use crate::registry::Registry;
 use crate::store::{AuditEntry, Store};
 
@@ -64,6 +64,18 @@ pub struct Audit {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the audit row could not be written yet ({0}); it is kept and tried again")]
 pub struct NotYet(String);
+
+/// Whether a tip is what was followed, or was made here of it: a merge into main, or with labels that were moved here.
+fn takes(repository: &Repository, tip: &str, followed: &str) -> bool {
+    let parent = |parent: Result<Option<String>, GitError>| {
+        parent.is_ok_and(|parent| parent.as_deref() == Some(followed))
+    };
+    tip == followed
+        || (repository
+            .facts(tip)
+            .is_ok_and(|facts| facts.committer_email == SERVER_EMAIL)
+            && (parent(repository.first_parent(tip)) || parent(repository.second_parent(tip))))
+}
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -361,10 +373,9 @@ struct UntoldMove<'a> {
 
 fn untold(moved: UntoldMove<'_>) -> AuditEntry {
     let follows = moved.followed.is_some()
-        && moved
-            .repository
-            .read_ref(FOLLOWED)
-            .is_ok_and(|commit| commit.as_deref() == Some(moved.tip));
+        && moved.repository.read_ref(FOLLOWED).is_ok_and(|commit| {
+            commit.is_some_and(|commit| takes(moved.repository, moved.tip, &commit))
+        });
     let (action, actor, origin) = match moved.known {
         _ if !moved.begun => ("begin", "cuebook".to_owned(), None),
         Some(known) => ("publish", known.actor.to_string(), known.origin),
