@@ -25,12 +25,14 @@ pub struct DeliveryRow {
     pub prompt: String,
     /// Its version, where it was known.
     pub version: Option<i64>,
-    /// The commit it was read from; none for a work tree.
+    /// The commit that has its text; none for a work tree.
     pub revision: Option<String>,
-    /// Its file.
+    /// Its file in that commit.
     pub path: String,
     /// SHA-256 of the file, in hex.
     pub sha256: String,
+    /// The commit that has the resources: another one than that of the text where an earlier version was asked for.
+    pub resources_revision: Option<String>,
     /// A JSON list of `{"uri", "path", "sha256"}`: the resources that were delivered with it.
     pub resources: String,
 }
@@ -72,8 +74,8 @@ pub(super) async fn add(
     for row in rows {
         seq += 1;
         sqlx::query(
-            "INSERT INTO delivery (seq, at, actor, client, client_version, via, placeholder, prompt, version, revision, path, sha256, resources)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            "INSERT INTO delivery (seq, at, actor, client, client_version, via, placeholder, prompt, version, revision, path, sha256, resources_revision, resources)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
         )
         .bind(seq)
         .bind(row.at)
@@ -87,6 +89,7 @@ pub(super) async fn add(
         .bind(&row.revision)
         .bind(&row.path)
         .bind(&row.sha256)
+        .bind(&row.resources_revision)
         .bind(&row.resources)
         .execute(&mut **transaction)
         .await?;
