@@ -53,8 +53,10 @@ CREATE TABLE delivery (
     resources_revision TEXT,
     resources TEXT NOT NULL
 );
-CREATE INDEX delivery_at ON delivery (at);
-CREATE INDEX delivery_prompt ON delivery (prompt, at);
+CREATE INDEX delivery_at ON delivery (at, seq);
+CREATE INDEX delivery_prompt ON delivery (prompt, at, seq);
+CREATE INDEX delivery_actor ON delivery (actor, at, seq);
+CREATE INDEX delivery_client ON delivery (client, at, seq);
 
 -- Who did what; each row's hash covers the row and the hash before it.
 CREATE TABLE audit (

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
@@ -70,7 +70,10 @@ impl Audit {
 
     /// Appends an entry; when it returns, the entry is on disk, or is kept and tried again.
     pub async fn append(&self, entry: AuditEntry) -> Result<(), NotYet> {
-        let step = entry.main.clone().map(|main| (entry.old_commit.clone(), main));
+        let step = entry
+            .main
+            .clone()
+            .map(|main| (entry.old_commit.clone(), main));
         if let Some(step) = step {
             locked(&self.moves).tell(step, Instant::now());
         }

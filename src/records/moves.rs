@@ -133,9 +133,8 @@ impl Moves {
         if let Some(since) = left.map(|known| known.since) {
             self.account(tip, since, start, now, &mut out);
         }
-        self.known.retain(|known| {
-            known.accepted.is_some() || now.duration_since(known.since) < UNUSED
-        });
+        self.known
+            .retain(|known| known.accepted.is_some() || now.duration_since(known.since) < UNUSED);
         out
     }
 
@@ -152,9 +151,8 @@ impl Moves {
             self.take(path);
             return true;
         }
-        let young = |known: &Move| {
-            known.accepted.is_some() && now.duration_since(known.since) < ACCEPTED
-        };
+        let young =
+            |known: &Move| known.accepted.is_some() && now.duration_since(known.since) < ACCEPTED;
         if let Some(path) = self.path(tip, true) {
             if path.iter().any(|at| young(&self.known[*at])) {
                 return false;
