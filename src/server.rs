@@ -1,7 +1,8 @@
 //! The composition root: puts the parts together, starts them, ends them.
 
+mod data_dir;
+
 use std::fs::File;
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,14 +28,14 @@ use crate::http::{Limits as HttpLimits, serve};
 use crate::mcp;
 use crate::proposals::Proposals;
 use crate::records::Records;
-use crate::registry::source::{Library, PARTS};
 use crate::registry::{self, Registry};
 use crate::router::{AppState, router};
 use crate::search::Search;
-use crate::starter::{self, Language};
+use crate::starter::Language;
 use crate::store::Store;
 use crate::upstream::{Mode, Upstream};
 use crate::versions;
+use data_dir::{Opened, open};
 
 /// What is served.
 #[derive(Debug, Clone)]
@@ -65,6 +66,8 @@ pub struct Running {
     pub registry: Arc<Registry>,
     /// What was used, delivered and done; none where a work tree is served.
     pub records: Option<Arc<Records>>,
+    /// Why nothing can be published or recorded, where the data directory cannot be written.
+    pub read_only: Option<String>,
     shutdown: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
     git: Option<Git>,
@@ -197,6 +200,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         session_key,
         data_dir,
         lock,
+        read_only,
     } = opened;
     let registry = Arc::new(registry);
     let url = config
@@ -204,9 +208,13 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         .clone()
         .unwrap_or_else(|| format!("http://{address}"));
     let shutdown = CancellationToken::new();
-    let records = match &data_dir {
-        Some(data_dir) => Some(open_records(data_dir, config).await),
-        None => None,
+    let records = match (&data_dir, &read_only) {
+        (Some(data_dir), Some(why)) => {
+            let records = Records::read_only(data_dir, why.clone(), config.records());
+            Some(Arc::new(records))
+        }
+        (Some(data_dir), None) => Some(open_records(data_dir, config).await),
+        (None, _) => None,
     };
     let kept = match &records {
         Some(records) => kept_versions(&registry, records).await,
@@ -226,6 +234,16 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     api.records.clone_from(&records);
     let mut upstream = None;
     let (git, endpoint) = match (&data_dir, &records) {
+        (Some(data_dir), Some(_)) if let Some(why) = &read_only => {
+            let endpoint = git_http::Endpoint::new(
+                data_dir.join("library.git").canonicalize()?,
+                data_dir.join("hooks"),
+                config.git.clone(),
+                pushes.clone(),
+                shutdown.clone(),
+            );
+            (None, Some(Arc::new(endpoint.read_only(why.clone()))))
+        }
         (Some(data_dir), Some(records)) => {
             let repository = Repository::open(&data_dir.join("library.git"))?;
             upstream = config.upstream().map(|settings| {
@@ -292,12 +310,14 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         tasks,
         git,
         _lock: lock,
+        read_only,
     };
     Ok(Composed {
         router: router(state),
-        running,
         pushes,
-        data_dir,
+        // its sockets would be files there
+        data_dir: data_dir.filter(|_| running.read_only.is_none()),
+        running,
     })
 }
 
@@ -333,16 +353,6 @@ async fn tidy(
     }
 }
 
-struct Opened {
-    registry: Registry,
-    library: PathBuf,
-    created: bool,
-    session_key: [u8; 32],
-    /// Where there is one, pushes are taken.
-    data_dir: Option<PathBuf>,
-    lock: Option<File>,
-}
-
 /// Reads the versions that the database has kept, and counts on from them. What is served needs neither.
 async fn kept_versions(registry: &Arc<Registry>, records: &Records) -> Option<Arc<History>> {
     let kept = versions::load(records.store().ok()?)
@@ -356,75 +366,6 @@ async fn kept_versions(registry: &Arc<Registry>, records: &Records) -> Option<Ar
         tracing::error!(%error, "versions could not be counted on from those that were kept");
     }
     Some(Arc::new(kept))
-}
-
-fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
-    match what {
-        Serve::Watch(root) => {
-            let library = Library::find(&root)?;
-            if let Library::Bare(_) = library {
-                bail!(
-                    "{} is a bare repository: it has no files to watch; serve it with --data-dir",
-                    root.display()
-                );
-            }
-            Ok(Opened {
-                registry: Registry::open(library, settings)?,
-                library: root,
-                created: false,
-                session_key: random_key()?,
-                data_dir: None,
-                lock: None,
-            })
-        }
-        Serve::DataDir { path, starter } => {
-            refuse_library(&path)?;
-            std::fs::create_dir_all(&path)
-                .with_context(|| format!("cannot make the data directory {}", path.display()))?;
-            let lock = lock(&path)?;
-            let library = path.join("library.git");
-            let created = !library.join("HEAD").exists();
-            if created {
-                create(&library, starter)?;
-            }
-            let swept = git::remove_stale(&library, crate::clock::unix_seconds())?;
-            if swept.removed > 0 {
-                tracing::warn!(
-                    removed = swept.removed,
-                    "removed locks and unfinished pushes that a killed process had left"
-                );
-            }
-            if swept.kept > 0 {
-                tracing::warn!(
-                    kept = swept.kept,
-                    "git is at work in {}; what it may need was kept, and is looked at again at the next start",
-                    library.display()
-                );
-            }
-            let repository = Repository::open(&library)?;
-            if repository.read_ref(git::MAIN)?.is_none()
-                && let Some(head) = repository.head_branch()?
-            {
-                bail!(
-                    "{} has no main, and what is served is main; its branch is {head}: git -C {} branch -m {head} main",
-                    library.display(),
-                    crate::gate::install::quoted(&library)
-                );
-            }
-            let settings = registry::Settings {
-                remember: true,
-                ..settings
-            };
-            Ok(Opened {
-                registry: Registry::open(Library::Bare(repository), settings)?,
-                session_key: session_key(&path.join("session.key"))?,
-                library,
-                created,
-                data_dir: Some(path),
-                lock: Some(lock),
-            })
-        }
-    }
 }
 
 /// Opens the database. What is served needs none: without it nothing is proposed or recorded, and the rest goes on.
@@ -543,110 +484,4 @@ fn answer_hooks(
     cancel: CancellationToken,
 ) -> anyhow::Result<JoinHandle<()>> {
     Ok(tokio::spawn(async move { cancel.cancelled().await }))
-}
-
-/// A library itself is no place for a data directory: its clone would get a second repository inside, and not be served.
-fn refuse_library(path: &Path) -> anyhow::Result<()> {
-    let has = |name: &str| path.join(name).exists();
-    if has("library.git") {
-        return Ok(());
-    }
-    let shown = path.display();
-    if has("HEAD") && has("objects") {
-        bail!(
-            "{shown} is a library itself (a bare repository), not a data directory; move it to DIR/library.git and serve \
-             it with --data-dir DIR, or choose another --data-dir"
-        );
-    }
-    if let Some(part) = std::iter::once(".git").chain(PARTS).find(|part| has(part)) {
-        bail!(
-            "{shown} is a library itself (it holds {part}), not a data directory; serve it with --watch {shown}, or choose \
-             another --data-dir"
-        );
-    }
-    Ok(())
-}
-
-/// How long a lock is waited for: a hook looks whether it is held, and a child of a server that was killed holds it until
-/// it has become git.
-const LOCKING: std::time::Duration = std::time::Duration::from_secs(1);
-
-/// One process for each data directory.
-fn lock(path: &Path) -> anyhow::Result<File> {
-    let file = path.join("lock");
-    let lock = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&file)
-        .with_context(|| format!("cannot write in the data directory {}", path.display()))?;
-    let started = std::time::Instant::now();
-    let mut locked = lock.try_lock();
-    while matches!(locked, Err(std::fs::TryLockError::WouldBlock)) && started.elapsed() < LOCKING {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        locked = lock.try_lock();
-    }
-    match locked {
-        Ok(()) => Ok(lock),
-        Err(std::fs::TryLockError::WouldBlock) => {
-            bail!(
-                "another cuebook serves {}; stop it, or choose another --data-dir",
-                path.display()
-            )
-        }
-        Err(std::fs::TryLockError::Error(error)) => {
-            Err(error).context("cannot lock the data directory")
-        }
-    }
-}
-
-/// Makes the bare repository under another name first, so that a failure leaves nothing half done.
-fn create(library: &Path, starter: Option<Language>) -> anyhow::Result<()> {
-    let temporary = library.with_extension("git.new");
-    if temporary.exists() {
-        std::fs::remove_dir_all(&temporary)?;
-    }
-    git::init(&temporary, true)?;
-    if let Some(language) = starter {
-        let files = starter::files(language);
-        git::import_commit(
-            &temporary,
-            &files,
-            language.commit_message(),
-            crate::clock::unix_seconds(),
-        )?;
-    }
-    std::fs::rename(&temporary, library).context("cannot put the new library in its place")?;
-    Ok(())
-}
-
-fn random_key() -> anyhow::Result<[u8; 32]> {
-    let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
-    Ok(key)
-}
-
-/// The key that signs session ids; made once, readable by the owner alone.
-fn session_key(path: &Path) -> anyhow::Result<[u8; 32]> {
-    if let Ok(bytes) = std::fs::read(path)
-        && let Ok(key) = <[u8; 32]>::try_from(bytes)
-    {
-        return Ok(key);
-    }
-    let key = random_key()?;
-    let temporary = path.with_extension("key.new");
-    let mut options = File::options();
-    options.create(true).truncate(true).write(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    let mut file = options
-        .open(&temporary)
-        .with_context(|| format!("cannot write {}", temporary.display()))?;
-    file.write_all(&key)?;
-    file.sync_all()?;
-    std::fs::rename(&temporary, path)?;
-    Ok(key)
 }

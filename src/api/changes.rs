@@ -131,6 +131,13 @@ async fn publish(api: &Api, request: Request) -> Result<Response, Refusal> {
 /// The gate, where changes are taken.
 pub(super) fn gate(api: &Api) -> Result<&Arc<Gate>, Refusal> {
     api.gate.as_ref().ok_or_else(|| {
+        let read_only = api
+            .records
+            .as_ref()
+            .filter(|records| records.is_read_only());
+        if let Some(Err(why)) = read_only.map(|records| records.store()) {
+            return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why);
+        }
         Refusal::new(
             StatusCode::CONFLICT,
             "a work tree is served as it lies on disk, and takes no changes; edit its files",

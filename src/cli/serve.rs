@@ -130,6 +130,8 @@ fn greeting(running: &Running, watch: bool, following: Option<&str>) -> String {
         text.push_str(&format!(
             "  check     {program} check {library}, before you commit\n"
         ));
+    } else if let Some(why) = &running.read_only {
+        text.push_str(&format!("  edit      not now: {why}\n"));
     } else {
         text.push_str(&match following {
             Some(upstream) => format!("  follows   {upstream}: publish there\n"),

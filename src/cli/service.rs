@@ -29,7 +29,7 @@ enum Reach {
     /// Over the socket of the server that runs.
     Server(reqwest::Client),
     /// In this process; the data directory is locked meanwhile.
-    Alone(Router, Option<Running>),
+    Alone(Router, Option<Box<Running>>),
 }
 
 /// What a refusal of the API says (RFC 9457).
@@ -63,7 +63,7 @@ impl Service {
         let (router, running) = runtime.block_on(server::open_alone(&data_dir, &config))?;
         Ok(Self {
             runtime,
-            reach: Reach::Alone(router, Some(running)),
+            reach: Reach::Alone(router, Some(Box::new(running))),
         })
     }
 

@@ -78,6 +78,8 @@ pub struct Endpoint {
     running: TaskTracker,
     /// The server ends: what still comes in gets a while, and no more.
     stopping: CancellationToken,
+    /// Why no push is taken, where that is so.
+    read_only: Option<String>,
 }
 
 impl Endpoint {
@@ -98,13 +100,24 @@ impl Endpoint {
             settings,
             running,
             stopping,
+            read_only: None,
         }
+    }
+
+    /// The same for a repository that cannot be written, and why.
+    #[must_use]
+    pub fn read_only(mut self, why: String) -> Self {
+        self.read_only = Some(why);
+        self
     }
 
     /// Refuses a push that git would take without asking the gate.
     fn ungated(&self, service: Service) -> Option<Response> {
         if service != Service::ReceivePack {
             return None;
+        }
+        if let Some(why) = &self.read_only {
+            return Some(refused(StatusCode::SERVICE_UNAVAILABLE, why));
         }
         let hook = install::passed_over(&self.hooks)?;
         tracing::error!(hook = %hook.display(), "git cannot run this hook, so no push is taken; restart the server to write it again");

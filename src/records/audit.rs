@@ -54,7 +54,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Audit {
-    pub(super) fn new(data_dir: &Path) -> Self {
+    pub(super) fn new(data_dir: &Path, untold_push: Duration) -> Self {
         let (queue, handed) = mpsc::channel(QUEUE);
         Self {
             queue,
@@ -64,7 +64,7 @@ impl Audit {
             file: data_dir.join(WAITING_FILE),
             main: Mutex::default(),
             newest: Mutex::default(),
-            moves: Mutex::default(),
+            moves: Mutex::new(Moves::new(untold_push)),
         }
     }
 
@@ -103,7 +103,8 @@ impl Audit {
         if waiting < MAX_WAITING {
             return Ok(());
         }
-        let why = locked(&self.error).clone().unwrap_or_default();
+        let known = locked(&self.error).clone();
+        let why = known.unwrap_or_else(|| "it is being tried".to_owned());
         Err(format!(
             "{waiting} rows of the audit wait to be written ({why}), and no more are taken until they are"
         ))

@@ -33,7 +33,7 @@ use tally::Tally;
 pub use tally::{BUCKETS, Lost, MAX_CLIENTS, MAX_DELIVERIES, MAX_KEYS, OTHER, bucket};
 
 /// Calls that wait to be counted, at most.
-const QUEUE: usize = 8192;
+pub const QUEUE: usize = 8192;
 /// Calls that are counted together.
 const TOGETHER: usize = 1024;
 /// How long what was counted may wait for more before it is written.
@@ -42,8 +42,6 @@ const GATHER: Duration = Duration::from_millis(500);
 const MANY: usize = 4096;
 /// Waits after failures grow up to this.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// Time from the start to the first sweep, and between two.
-const SWEEP: (Duration, Duration) = (Duration::from_mins(1), Duration::from_hours(1));
 /// Rows that a sweep removes in one transaction: others write between.
 const SWEPT: i64 = 5000;
 /// Time between two looks whether the file is still there.
@@ -64,6 +62,13 @@ pub struct Settings {
     pub audit_days: u32,
     /// Days that a value is offered after its last use.
     pub values_days: u32,
+    /// Time from the start to the first removal of what is older.
+    pub first_sweep: Duration,
+    /// Time between two.
+    pub sweep_every: Duration,
+    /// How long a push that the gate has accepted may take to tell the audit of itself; after that its row is written
+    /// without it.
+    pub untold_push: Duration,
 }
 
 impl Default for Settings {
@@ -74,6 +79,9 @@ impl Default for Settings {
             usage_days: 800,
             audit_days: 0,
             values_days: 90,
+            first_sweep: Duration::from_mins(1),
+            sweep_every: Duration::from_hours(1),
+            untold_push: Duration::from_secs(30),
         }
     }
 }
@@ -97,6 +105,8 @@ pub struct Records {
     erasures: mpsc::Sender<Erase>,
     inbox: Mutex<Option<Inbox>>,
     store: Result<Store, String>,
+    /// Nothing can be written at all.
+    read_only: bool,
     settings: Settings,
     actor: Arc<str>,
     recents: Recents,
@@ -138,16 +148,31 @@ impl Records {
                 erasures: erased,
             })),
             store,
+            read_only: false,
+            audit: Audit::new(data_dir, settings.untold_push),
             settings,
             actor: Actor::local().name,
             recents: Recents::default(),
-            audit: Audit::new(data_dir),
             overflowed: AtomicU64::new(0),
             lost_usage: AtomicU64::new(0),
             lost_deliveries: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
             trouble: Mutex::default(),
         }
+    }
+
+    /// The same where the data directory cannot be written, and why: what would be recorded is counted as lost, and
+    /// [`Records::run`] is not called.
+    pub fn read_only(data_dir: &Path, why: String, settings: Settings) -> Self {
+        Self {
+            read_only: true,
+            ..Self::new(data_dir, Err(why), settings)
+        }
+    }
+
+    /// Whether the data directory cannot be written; [`Records::store`] says why.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// The actor of calls, until there is access control.
@@ -212,6 +237,10 @@ impl Records {
         prompt: Option<&str>,
         argument: Option<&str>,
     ) -> Result<u64, StoreError> {
+        if let Err(error) = &self.store {
+            let error = std::io::Error::other(error.clone());
+            return Err(StoreError::Database(error.into()));
+        }
         let (done, erased) = oneshot::channel();
         let erase = Erase {
             prompt: prompt.map(str::to_owned),
@@ -228,6 +257,7 @@ impl Records {
         let mut messages = Vec::new();
         match &self.store {
             Ok(store) => messages.extend(store.mended().map(ToString::to_string)),
+            Err(why) if self.read_only => messages.push(why.clone()),
             Err(error) => messages.push(format!(
                 "the database cannot be used, so prompts are served and published, but nothing is proposed or recorded: {error}"
             )),
@@ -283,8 +313,6 @@ impl Records {
         let counting = async {
             if let Some(store) = &store {
                 self.count(store, &registry, &cancel).await;
-            } else {
-                self.refuse(&cancel).await;
             }
         };
         // before anybody asks where main was
@@ -297,17 +325,6 @@ impl Records {
             audit_ends.cancel();
         };
         tokio::join!(auditing, others);
-    }
-
-    /// Answers what needs a database where there is none.
-    async fn refuse(&self, cancel: &CancellationToken) {
-        let inbox = self.take_inbox();
-        let Some(mut inbox) = inbox else { return };
-        while let Some(Some(erase)) = cancel.run_until_cancelled(inbox.erasures.recv()).await {
-            let error = self.store.as_ref().err().cloned().unwrap_or_default();
-            let error = std::io::Error::other(error);
-            let _ = erase.done.send(Err(StoreError::Database(error.into())));
-        }
     }
 
     fn take_inbox(&self) -> Option<Inbox> {
@@ -331,11 +348,11 @@ impl Records {
         let mut gets = Vec::with_capacity(TOGETHER);
         let mut wait = Duration::ZERO;
         let mut write_at: Option<Instant> = None;
-        let mut sweep_at = Instant::now() + SWEEP.0;
+        let mut sweep_at = Instant::now() + self.settings.first_sweep;
         let mut looking = tokio::time::interval(LOOK);
         looking.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            let due = write_at.unwrap_or_else(|| Instant::now() + SWEEP.1);
+            let due = write_at.unwrap_or(sweep_at);
             tokio::select! {
                 () = cancel.cancelled() => break,
                 _ = inbox.gets.recv_many(&mut gets, TOGETHER) => {
@@ -364,7 +381,7 @@ impl Records {
                     }
                 }
                 () = tokio::time::sleep_until(sweep_at) => {
-                    sweep_at = Instant::now() + SWEEP.1;
+                    sweep_at = Instant::now() + self.settings.sweep_every;
                     let catalog = is_whole(registry).then(|| registry.snapshot().catalog.clone());
                     self.sweep(store, &mut tally, catalog.as_deref()).await;
                     write_at = write_at.or_else(|| Some(Instant::now()));
@@ -470,7 +487,7 @@ impl Records {
         };
         tally.forget(self.recents.sweep(now, self.settings.values_days, offers));
         if let Err(error) = sweep(store, &self.settings, now).await {
-            tracing::warn!(%error, "old records could not be removed; it is tried again in an hour");
+            tracing::warn!(%error, "old records could not be removed; it is tried again at the next sweep");
         }
     }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 /// How long a move of main that nobody announced may still be told by whoever made it.
 const UNTOLD: Duration = Duration::from_secs(3);
-/// The same for a push that the gate has accepted.
-const ACCEPTED: Duration = Duration::from_secs(30);
+/// How long main may stay away from where it was told to have gone.
+const TOLD: Duration = Duration::from_secs(30);
 /// How long a move that was told is remembered while nothing leads to it.
 const UNUSED: Duration = Duration::from_hours(1);
 /// Moves of each kind that are remembered.
@@ -42,8 +42,10 @@ struct Move {
 }
 
 /// What is known of the moves of main.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Moves {
+    /// How long a push that was accepted may still be told by whoever made it.
+    untold_push: Duration,
     /// Up to here main is accounted for.
     last: Option<String>,
     begun: bool,
@@ -62,6 +64,17 @@ fn remember<T>(all: &mut VecDeque<T>, one: T) {
 }
 
 impl Moves {
+    pub(super) fn new(untold_push: Duration) -> Self {
+        Self {
+            untold_push,
+            last: None,
+            begun: false,
+            known: VecDeque::new(),
+            found: VecDeque::new(),
+            seen: VecDeque::new(),
+        }
+    }
+
     /// Where main was when it was last known.
     pub(super) fn start(&mut self, last: Option<String>) {
         self.begun |= last.is_some();
@@ -128,7 +141,7 @@ impl Moves {
         let left = self.known.iter().find(|known| {
             known.accepted.is_none()
                 && known.step.0.as_deref() == Some(tip)
-                && now.duration_since(known.since) >= ACCEPTED
+                && now.duration_since(known.since) >= TOLD
         });
         if let Some(since) = left.map(|known| known.since) {
             self.account(tip, since, start, now, &mut out);
@@ -151,8 +164,10 @@ impl Moves {
             self.take(path);
             return true;
         }
-        let young =
-            |known: &Move| known.accepted.is_some() && now.duration_since(known.since) < ACCEPTED;
+        let untold_push = self.untold_push;
+        let young = |known: &Move| {
+            known.accepted.is_some() && now.duration_since(known.since) < untold_push
+        };
         if let Some(path) = self.path(tip, true) {
             if path.iter().any(|at| young(&self.known[*at])) {
                 return false;
@@ -274,7 +289,7 @@ mod tests {
     }
 
     fn at(last: &str) -> (Moves, Instant) {
-        let mut moves = Moves::default();
+        let mut moves = Moves::new(Duration::from_secs(30));
         moves.start(Some(last.into()));
         (moves, Instant::now())
     }

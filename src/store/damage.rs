@@ -78,7 +78,7 @@ macro_rules! tables {
     };
 }
 
-const TABLES: [Table; 8] = tables! {
+const TABLES: [Table; 9] = tables! {
     "proposal": "number, target, topic, title, author, state, head, revision, opened_at, changed_at",
     "proposal_revision": "proposal, revision, head, pushed_by, pushed_at",
     "audit": "seq, at, actor, origin, action, subject, old_commit, new_commit, detail, previous, hash",
@@ -86,6 +86,7 @@ const TABLES: [Table; 8] = tables! {
     "delivery": "seq, at, actor, client, client_version, via, placeholder, prompt, version, revision, path, sha256, resources_revision, resources",
     "usage_day": "prompt, version, client, client_version, day, gets, failed, refused, picks, micros_sum, micros_max",
     "usage_latency": "prompt, version, day, bucket, gets",
+    "record_loss": "day, kind, lost",
     "recent_value": "prompt, argument, value, weight, at",
 };
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cuebook::records::audit::MAX_WAITING;
 use cuebook::store::{AuditEntry, AuditRow, Store};
 use sqlx::Connection as _;
 
@@ -172,6 +173,92 @@ async fn a_publish_whose_row_must_wait_says_so_and_is_written_later() {
     assert_eq!(actions(&all), ["publish", "publish", "publish"]);
     assert_eq!(all[2].new_commit, Some(host.main()));
     assert!(all[2].origin.as_deref().unwrap().starts_with("127.0.0.1"));
+    assert_eq!(store(&host).verify_audit().await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_push_is_taken_while_a_thousand_rows_wait() {
+    let host = Host::small().await;
+    let work = host.work("work");
+    let before = host.main();
+    let path = host.data_dir().join("cuebook.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
+    let mut other = sqlx::SqliteConnection::connect_with(&options)
+        .await
+        .unwrap();
+    let lock = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
+    let records = host.running.as_ref().unwrap().records.clone().unwrap();
+    let many = i64::try_from(MAX_WAITING).unwrap();
+    let mut appending = tokio::task::JoinSet::new();
+    for n in 0..many {
+        let records = records.clone();
+        appending.spawn(async move { records.audit().append(entry(n)).await });
+    }
+    soon("them to wait", async {
+        while records.audit().ready().is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    work.change(&[("prompts/sre/after.md", &prompt("Too much waits."))]);
+    for target in ["HEAD:main", "HEAD:refs/for/main", "HEAD:refs/heads/topic"] {
+        let said = work.no(&["push", "origin", target]);
+        said.says("1000 rows of the audit wait to be written");
+        assert_eq!(host.main(), before, "{target}");
+    }
+    assert_eq!(host.text("after").await, "Write it down.\n");
+    lock.rollback().await.unwrap();
+    let all = soon("them to be written", async {
+        loop {
+            let rows = store(&host).audit_after(0, 2000).await.unwrap();
+            if rows.len() > MAX_WAITING && records.audit().ready().is_ok() {
+                return rows;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert_eq!(all.len(), MAX_WAITING + 1);
+    appending.join_all().await;
+    work.ok(&["push", "origin", "HEAD:main"]);
+    assert_eq!(host.text("after").await, "Too much waits.\n");
+    assert_eq!(store(&host).verify_audit().await.unwrap(), []);
+    let head = store(&host).audit_head().await.unwrap();
+    assert_eq!((head.seq, head.main), (many + 2, Some(host.main())));
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_whose_last_hook_was_killed_has_its_row_all_the_same() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let host = Host::small_with(|config| {
+        config.records.untold_push = Duration::from_millis(500);
+    })
+    .await;
+    let work = host.work("work");
+    let before = host.main();
+    // as the kernel does it when memory is short
+    let hook = host.data_dir().join("hooks/post-receive");
+    let whole = std::fs::read(&hook).unwrap();
+    std::fs::write(&hook, "#!/bin/sh\nkill -9 $$\n").unwrap();
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let commit = work.change(&[("prompts/sre/after.md", &prompt("Killed after."))]);
+    let said = work.push();
+    assert_eq!(host.main(), commit, "{}", said.text);
+    let rows = until(&host, 2).await;
+    assert_eq!(actions(&rows), ["publish", "publish"]);
+    assert_eq!(rows[1].actor, "local");
+    assert!(rows[1].origin.as_deref().unwrap().starts_with("127.0.0.1"));
+    assert_eq!(rows[1].old_commit.as_deref(), Some(&*before));
+    assert_eq!(rows[1].new_commit.as_deref(), Some(&*commit));
+    // once, and the next tells of itself
+    std::fs::write(&hook, whole).unwrap();
+    let next = work.change(&[("prompts/sre/after.md", &prompt("Next."))]);
+    work.ok(&["push", "origin", "HEAD:main"]);
+    let rows = until(&host, 3).await;
+    assert_eq!(rows.len(), 3);
+    assert_eq!(rows[2].old_commit.as_deref(), Some(&*commit));
+    assert_eq!(rows[2].new_commit.as_deref(), Some(&*next));
     assert_eq!(store(&host).verify_audit().await.unwrap(), []);
 }
 

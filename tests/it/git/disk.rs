@@ -10,13 +10,18 @@ fn on_a_small_disk(size: &str) -> Process {
         settings: Vec::new(),
     };
     std::fs::create_dir(process.folder.path().join("cuebook-data")).unwrap();
+    let mount = format!("mount -t tmpfs -o size={size} tmpfs cuebook-data");
+    process.server = Some(Server::start(after(&mount, &process)));
+    process
+}
+
+/// The server's command in a mount namespace of its own, after a command there.
+fn after(mount: &str, process: &Process) -> Command {
     let inner = process.command();
     let mut command = Command::new("unshare");
     command
         .args(["--map-root-user", "--mount", "sh", "-c"])
-        .arg(format!(
-            "mount -t tmpfs -o size={size} tmpfs cuebook-data && exec \"$@\""
-        ))
+        .arg(format!("{mount} && exec \"$@\""))
         .arg("sh")
         .arg(inner.get_program())
         .args(inner.get_args())
@@ -27,8 +32,34 @@ fn on_a_small_disk(size: &str) -> Process {
     if let Some(path) = std::env::var_os("PATH") {
         command.env("PATH", path);
     }
-    process.server = Some(Server::start(command));
-    process
+    command
+}
+
+/// Mounts the data directory read-only where it is.
+const READ_ONLY: &str =
+    "mount --bind cuebook-data cuebook-data && mount -o remount,ro,bind cuebook-data";
+
+/// Every file below a folder, with its bytes and when it was written.
+fn everything(folder: &Path) -> Vec<(PathBuf, std::time::SystemTime, Vec<u8>)> {
+    let mut out = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let metadata = entry.metadata().unwrap();
+            let bytes = if metadata.is_file() {
+                std::fs::read(entry.path()).unwrap()
+            } else {
+                Vec::new()
+            };
+            out.push((entry.path(), metadata.modified().unwrap(), bytes));
+            if metadata.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    out.sort();
+    out
 }
 
 /// Runs a command where the server is.
@@ -197,4 +228,127 @@ async fn a_full_disk_keeps_records_waiting_and_loses_none() {
     assert_eq!(i64::try_from(rows.unwrap().len()).unwrap(), gets);
     assert_eq!(store.losses(0, i64::MAX).await.unwrap(), []);
     process.server.take().unwrap().kill();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_only_data_directory_is_served_as_it_is_and_not_written() {
+    let mut process = Process::start(&[]);
+    let work = process.work("work");
+    work.publish(&[("prompts/sre/after.md", &prompt("Before."))]);
+    let (code, log) = process.server.take().unwrap().end("-TERM");
+    assert_eq!(code, Some(0), "{log}");
+    let data_dir = process.folder.path().join("cuebook-data");
+    let before = everything(&data_dir);
+
+    let reader = Server::start(after(READ_ONLY, &process));
+    assert!(
+        reader.greeting.contains("is on a read-only file system"),
+        "{}",
+        reader.greeting
+    );
+    assert!(reader.log().contains("read-only file system"));
+    assert_eq!(reader.text("after").await, "Before.\n");
+    let told = send(reader.address, "GET", "/readyz", &[], b"")
+        .await
+        .json();
+    assert_eq!(told["status"], "degraded");
+    for words in [
+        "nothing is published, proposed, followed or recorded; mount it so that it can be written",
+        "1 calls were not counted as use and 1 deliveries have no row",
+    ] {
+        assert!(told.to_string().contains(words), "{told}");
+    }
+    // clones go on, pushes are refused in words
+    let url = format!("http://{}/library.git", reader.address);
+    let other = Work::clone(process.folder.path(), &url, "other", &[]);
+    other.change(&[("prompts/sre/after.md", &prompt("Pushed."))]);
+    for target in ["HEAD:main", "HEAD:refs/for/main"] {
+        let said = other.no(&["push", "origin", target]);
+        said.says("remote: ");
+        said.says("is on a read-only file system");
+    }
+    let change = json!({ "base": null, "files": {}, "message": "m" }).to_string();
+    let headers = [("Content-Type", "application/json")];
+    let refused = send(
+        reader.address,
+        "POST",
+        "/api/v1/changes",
+        &headers,
+        change.as_bytes(),
+    )
+    .await;
+    assert_eq!(refused.status, 503);
+    assert!(
+        refused.json()["detail"]
+            .as_str()
+            .unwrap()
+            .contains("is on a read-only file system")
+    );
+    let erased = send(
+        reader.address,
+        "POST",
+        "/api/v1/usage/erase-values",
+        &headers,
+        b"{}",
+    )
+    .await;
+    assert_eq!(erased.status, 503);
+    assert!(everything(&data_dir) == before, "something was written");
+
+    // it hinders no server that can write, and serves what that one publishes
+    process.again();
+    work.ok(&["remote", "set-url", "origin", &process.url()]);
+    work.publish(&[("prompts/sre/after.md", &prompt("By the other."))]);
+    assert_eq!(process.server().text("after").await, "By the other.\n");
+    soon("the reader to follow", async {
+        while reader.text("after").await != "By the other.\n" {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    let (code, log) = reader.end("-TERM");
+    assert_eq!(code, Some(0), "{log}");
+    // two that can write never serve one directory
+    let second = run(process.command());
+    assert!(!second.ok);
+    second.says("another cuebook serves");
+}
+
+#[test]
+fn a_read_only_directory_without_a_library_is_refused_in_words() {
+    let process = Process {
+        folder: tempfile::tempdir().unwrap(),
+        server: None,
+        settings: Vec::new(),
+    };
+    std::fs::create_dir(process.folder.path().join("cuebook-data")).unwrap();
+    let ran = run(after(READ_ONLY, &process));
+    assert!(!ran.ok);
+    ran.says("read-only file system and has no library yet");
+    ran.says("choose another --data-dir");
+}
+
+#[test]
+fn a_lock_of_other_permissions_is_an_error_with_the_way_out() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut process = Process::start(&[]);
+    process.server.take().unwrap().end("-TERM");
+    let lock = process.folder.path().join("cuebook-data/lock");
+    std::fs::set_permissions(&lock, std::fs::Permissions::from_mode(0o444)).unwrap();
+    // in a user namespace without a mapping nobody is root: the mode counts
+    let inner = process.command();
+    let mut command = Command::new("unshare");
+    command
+        .arg("--user")
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .arg("--unsafe-rendering")
+        .current_dir(process.folder.path())
+        .stdin(Stdio::null());
+    let ran = run(command);
+    assert!(!ran.ok);
+    ran.says("cannot write in the data directory cuebook-data");
+    ran.says("cuebook-data/lock must be a file that the user who runs cuebook may write");
+    ran.says("chmod u+w");
+    ran.says_not("read-only file system");
 }

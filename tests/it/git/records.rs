@@ -2,11 +2,18 @@
 
 use std::time::Duration;
 
-use cuebook::records::{Lost, MAX_CLIENTS, OTHER, Recents, Records, calendar, report, sweep};
-use cuebook::store::{DeliveryFilter, DeliveryRow, Store, UsageRow};
+use std::sync::Arc;
+
+use cuebook::git::Repository;
+use cuebook::records::{
+    Get, Given, Lost, MAX_CLIENTS, OTHER, Outcome, QUEUE, Recents, Records, Via, calendar, report,
+    sweep,
+};
+use cuebook::store::{Batch, DeliveryFilter, DeliveryRow, Store, UsageRow};
 use sqlx::Connection as _;
 
 use super::*;
+use crate::support::library::TestLibrary;
 
 /// One argument of every kind that matters here.
 const ROUTE: &str = "---
@@ -334,7 +341,7 @@ async fn records_are_kept_as_long_as_is_said() {
         gets: 1,
         ..UsageRow::default()
     });
-    let batch = cuebook::store::Batch {
+    let batch = Batch {
         deliveries: deliveries.collect(),
         usage: usage.collect(),
         ..Default::default()
@@ -375,6 +382,149 @@ async fn records_are_kept_as_long_as_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_running_server_removes_old_records_again_and_again() {
+    let host = Host::small_with(|config| {
+        config.records.deliveries_days = 3;
+        config.records.usage_days = 3;
+        config.records.first_sweep = Duration::from_millis(50);
+        config.records.sweep_every = Duration::from_millis(50);
+    })
+    .await;
+    let work = host.work("route");
+    work.publish(&[("prompts/sre/route.md", ROUTE)]);
+    host.client()
+        .texts(
+            "route",
+            json!({ "service": "payments", "secret": "kept-3391" }),
+        )
+        .await;
+    delivered(store(&host), &DeliveryFilter::default(), 1).await;
+    assert_eq!(values(records(&host).recents(), "secret"), ["kept-3391"]);
+    let now = cuebook::clock::unix_millis();
+    for round in 0..3 {
+        let old = Batch {
+            deliveries: vec![DeliveryRow {
+                at: now - 4 * calendar::DAY_MS,
+                prompt: "old".into(),
+                resources: "[]".into(),
+                ..DeliveryRow::default()
+            }],
+            usage: vec![UsageRow {
+                prompt: "old".into(),
+                day: calendar::day(now) - 4,
+                gets: 1,
+                ..UsageRow::default()
+            }],
+            ..Batch::default()
+        };
+        store(&host).write_records(&old).await.unwrap();
+        soon("the old to go", async {
+            let filter = DeliveryFilter {
+                prompt: Some("old".into()),
+                ..DeliveryFilter::default()
+            };
+            loop {
+                let rows = store(&host).deliveries(&filter, 10).await.unwrap();
+                let usage = store(&host).usage(0, i64::MAX, Some("old")).await.unwrap();
+                if rows.is_empty() && usage.is_empty() {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        let left = store(&host)
+            .deliveries(&DeliveryFilter::default(), 10)
+            .await
+            .unwrap();
+        assert_eq!(left.len(), 1, "round {round}: what is new stays");
+    }
+    // values of an argument that offers them no more
+    let closed = ROUTE.replace(", values: { recent: true } }\nresources", " }\nresources");
+    assert_ne!(closed, ROUTE);
+    work.publish(&[("prompts/sre/route.md", &closed)]);
+    soon("the values to go", async {
+        while !values(records(&host).recents(), "secret").is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    assert_eq!(values(records(&host).recents(), "service"), ["payments"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_into_the_queue_is_counted_as_lost() {
+    let library = TestLibrary::with(&[("prompts/sre/after.md", &prompt("After."))]);
+    let registry = crate::support::server::registry(&library).await;
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("cuebook.db"))
+        .await
+        .unwrap();
+    let records = Arc::new(Records::new(
+        folder.path(),
+        Ok(store.clone()),
+        cuebook::records::Settings::default(),
+    ));
+    let catalog = registry.snapshot().catalog.clone();
+    let get = |outcome| Get {
+        at: cuebook::clock::unix_millis(),
+        actor: "local".into(),
+        client: "test".into(),
+        client_version: "1".into(),
+        via: Via::Prompt,
+        outcome,
+        took: Duration::from_micros(200),
+        prompt: catalog.prompt("after").unwrap().clone(),
+        catalog: catalog.clone(),
+        version: None,
+        resources: Vec::new(),
+        given: Given::default(),
+    };
+    // nobody takes them yet
+    for _ in 0..QUEUE {
+        records.got(get(Outcome::Delivered));
+    }
+    assert_eq!(records.lost(), Lost::default());
+    for n in 0..500 {
+        records.got(get(if n % 5 == 0 {
+            Outcome::Refused
+        } else {
+            Outcome::Delivered
+        }));
+    }
+    let lost = Lost {
+        usage: 500,
+        deliveries: 400,
+    };
+    assert_eq!(records.lost(), lost);
+    let told = records.messages().join("\n");
+    assert!(
+        told.contains(
+            "500 calls were not counted as use and 400 deliveries have no row: they came faster"
+        ),
+        "{told}"
+    );
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let running = tokio::spawn(records.clone().run(
+        registry.clone(),
+        Repository::open(&library.bare()).unwrap(),
+        None,
+        cancel.clone(),
+    ));
+    cancel.cancel();
+    soon("the last to be written", running).await.unwrap();
+    let usage = store.usage(0, i64::MAX, None).await.unwrap();
+    let queued = i64::try_from(QUEUE).unwrap();
+    assert_eq!(usage.iter().map(|row| row.gets).sum::<i64>(), queued);
+    let losses = store.losses(0, i64::MAX).await.unwrap();
+    let mut losses: Vec<_> = losses.iter().map(|row| (&*row.kind, row.lost)).collect();
+    losses.sort_unstable();
+    assert_eq!(losses, [("delivery", 400), ("usage", 500)]);
+    // counted once
+    assert_eq!(records.lost(), lost);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn commands_tell_use_deliveries_and_the_audit() {
     let mut host = with_route().await;
     let commit = host.main();
@@ -389,6 +539,7 @@ async fn commands_tell_use_deliveries_and_the_audit() {
         .await
         .remove(0);
     let at = calendar::show(row.at);
+    let version = row.version.map_or(String::new(), |n| format!(" v{n}"));
     let cuebook = |data_dir: &Path, arguments: &[&str]| {
         let mut process = Command::new(env!("CARGO_BIN_EXE_cuebook"));
         process.args(arguments).arg("--data-dir").arg(data_dir);
@@ -406,7 +557,7 @@ async fn commands_tell_use_deliveries_and_the_audit() {
             ran
         };
         let told = ran(&["deliveries", "--at", &at[..16], "--prompt", "route"]);
-        told.says(&format!("{at}  route  to local by on-call"));
+        told.says(&format!("{at}  route{version}  to local by on-call"));
         told.says(&format!(
             "git show {commit}:prompts/sre/route.md   sha256 {}",
             row.sha256

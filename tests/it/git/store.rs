@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cuebook::store::{AuditEntry, DeliveryFilter, DeliveryRow, Store, StoreError};
+use cuebook::store::{AuditEntry, DeliveryFilter, DeliveryRow, LossRow, Store, StoreError};
 use sqlx::Connection as _;
 
 use super::*;
@@ -24,7 +24,15 @@ fn entry(n: i64) -> AuditEntry {
     }
 }
 
-/// A database with rows, closed in good order: 100 of the audit, 20,000 deliveries.
+fn loss() -> LossRow {
+    LossRow {
+        day: 20_000,
+        kind: "usage".into(),
+        lost: 17,
+    }
+}
+
+/// A database with rows, closed in good order: 100 of the audit, 20,000 deliveries, one of what was lost.
 async fn filled(path: &Path) {
     let store = Store::open(path).await.unwrap();
     let entries: Vec<AuditEntry> = (1..=100).map(entry).collect();
@@ -38,6 +46,7 @@ async fn filled(path: &Path) {
     });
     let batch = cuebook::store::Batch {
         deliveries: deliveries.collect(),
+        losses: vec![loss()],
         ..Default::default()
     };
     store.write_records(&batch).await.unwrap();
@@ -105,6 +114,7 @@ async fn what_can_be_read_of_a_damaged_file_is_in_a_new_one() {
         .unwrap();
     assert_eq!((kept[0].seq, kept[kept.len() - 1].seq), (20_000, 1));
     assert!((19_000..20_000).contains(&kept.len()), "{}", kept.len());
+    assert_eq!(store.losses(0, i64::MAX).await.unwrap(), [loss()]);
     // the audit is whole, and goes on
     assert_eq!(store.audit_after(0, 1000).await.unwrap().len(), 100);
     store.append_audit(&[entry(101)]).await.unwrap();
