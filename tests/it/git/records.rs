@@ -477,6 +477,7 @@ async fn what_does_not_fit_into_the_queue_is_counted_as_lost() {
         prompt: catalog.prompt("after").unwrap().clone(),
         catalog: catalog.clone(),
         version: None,
+        of: None,
         resources: Vec::new(),
         given: Given::default(),
     };
