@@ -134,6 +134,9 @@ async fn readyz(State(state): State<AppState>) -> Response {
         error: Option<String>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         problems: Vec<String>,
+        /// Labels that were moved here and not there.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        label_moves: Vec<String>,
     }
     let snapshot = state.registry.snapshot();
     let now = &snapshot.status;
@@ -164,6 +167,8 @@ async fn readyz(State(state): State<AppState>) -> Response {
                 .map(|at| (crate::clock::unix_millis() - at).max(0) / 1000),
             error: status.error,
             problems: status.problems,
+            // as it is now: labels are moved while the other side is away
+            label_moves: upstream.label_moves().unwrap_or(status.label_moves),
         }
     });
     let (code, status) = if now.tip.is_some() && now.served.is_none() {
@@ -173,6 +178,24 @@ async fn readyz(State(state): State<AppState>) -> Response {
     } else {
         (StatusCode::OK, "degraded")
     };
+    // what was moved here is what is wanted
+    if let Some(upstream) = &state.upstream
+        && let Some(moves) = following
+            .as_ref()
+            .map(|following| following.label_moves.len())
+        && moves > 0
+    {
+        messages.push(format!(
+            "{moves} {} here that {} does not have; {}",
+            if moves == 1 {
+                "label was moved"
+            } else {
+                "labels were moved"
+            },
+            upstream.settings().remote.url,
+            upstream.settings().closed().bring()
+        ));
+    }
     // nothing is wrong, and it ends by itself
     if let Some((done, total)) = state.registry.counting()
         && state.registry.counting_error().is_none()

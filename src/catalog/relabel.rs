@@ -1,6 +1,6 @@
 //! Moving a label: the smallest edit of `labels.toml`, with its comments, order and spelling kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::prompt::name::is_label;
 use crate::prompt::source::Source;
@@ -31,7 +31,104 @@ fn read(text: &str) -> Option<Labels> {
     problems.is_empty().then_some(labels)
 }
 
-fn numbers(labels: &Labels) -> BTreeMap<(String, String), u64> {
+/// The file of the labels.
+pub const LABELS: &str = "labels.toml";
+
+/// Versions by label and name of a prompt.
+pub type Numbers = BTreeMap<(String, String), u64>;
+
+/// What a `labels.toml` says; none where it has errors.
+pub fn said(text: &str) -> Option<Numbers> {
+    read(text).map(|labels| numbers(&labels))
+}
+
+/// Where two say something else: one line for each, at most so many.
+pub fn apart(here: &Numbers, there: &Numbers, most: usize) -> Vec<String> {
+    let keys: BTreeSet<_> = here.keys().chain(there.keys()).collect();
+    let on = |number: Option<&u64>| number.map_or("off".to_owned(), |number| format!("v{number}"));
+    keys.into_iter()
+        .map(|key| (key, here.get(key), there.get(key)))
+        .filter(|(_, here, there)| here != there)
+        .take(most)
+        .map(|((label, name), here, there)| {
+            format!(
+                "{label} of {name} is {} here and {} there",
+                on(here),
+                on(there)
+            )
+        })
+        .collect()
+}
+
+/// Labels that were moved at both ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Joined {
+    /// `labels.toml` as the other end has it, with what was moved here.
+    pub text: String,
+    /// Where not both could be had, a line each: a label moved at both ends stays where it is here, and one on a prompt that
+    /// is gone goes with it.
+    pub told: Vec<String>,
+}
+
+/// The other end's `labels.toml` (`text`) with what was moved from `base` to `ours`. None where it has errors.
+pub fn join(
+    base: &Numbers,
+    ours: &Numbers,
+    text: &str,
+    exists: impl Fn(&str) -> bool,
+) -> Option<Joined> {
+    let theirs = said(text)?;
+    let mut text = text.to_owned();
+    let mut wanted = theirs.clone();
+    let mut told = Vec::new();
+    let keys: BTreeSet<_> = base.keys().chain(ours.keys()).collect();
+    for key in keys {
+        let (was, here, there) = (base.get(key), ours.get(key), theirs.get(key));
+        if here == was || here == there {
+            continue;
+        }
+        let (label, name) = key;
+        let on = |number: Option<&u64>| number.map_or("off".into(), |number| format!("v{number}"));
+        if here.is_some() && !exists(name) {
+            told.push(format!(
+                "{label} of {name}, which was moved here, goes: the prompt is gone there"
+            ));
+            continue;
+        }
+        if there != was {
+            let (here, there) = (on(here), on(there));
+            told.push(format!("{label} of {name} was moved to {here} here and to {there} there; here it stays {here}"));
+        }
+        match here {
+            Some(number) => wanted.insert(key.clone(), *number),
+            None => wanted.remove(key),
+        };
+        if let Ok(edited) = relabel(&text, label, name, here.copied()) {
+            text = edited;
+        }
+    }
+    // a form that is not edited by machine is given up rather than a move
+    if said(&text).as_ref() != Some(&wanted) {
+        text = written(&wanted);
+    }
+    Some(Joined { text, told })
+}
+
+fn written(numbers: &Numbers) -> String {
+    let mut out = String::new();
+    let mut of = None;
+    for ((label, name), number) in numbers {
+        if of != Some(label) {
+            let gap = if of.is_some() { "\n" } else { "" };
+            out.push_str(&format!("{gap}[{label}]\n"));
+            of = Some(label);
+        }
+        out.push_str(&format!("{name} = \"v{number}\"\n"));
+    }
+    out
+}
+
+fn numbers(labels: &Labels) -> Numbers {
     let entries = labels.iter().flat_map(|(label, entries)| {
         entries
             .iter()
@@ -188,6 +285,42 @@ mod tests {
             "a",
             Some(2),
             Ok("production.a = \"v2\"\n"),
+        );
+    }
+
+    #[test]
+    fn moves_of_both_ends_are_joined() {
+        let numbers = |text: &str| said(text).unwrap();
+        let base = numbers("[production]\na = \"v1\"\nb = \"v1\"\nc = \"v1\"\nd = \"v1\"\n");
+        // a, c and d are moved here, e put on, b left alone
+        let ours = numbers(
+            "[production]\na = \"v2\"\nb = \"v1\"\nd = \"v2\"\n[next]\ne = \"v4\"\ngone = \"v1\"\n",
+        );
+        // there b and d are moved
+        let theirs = "# theirs\n[production]\na = \"v1\" # a\nb = \"v7\"\nc = \"v1\"\nd = \"v3\"\n";
+        let joined = join(&base, &ours, theirs, |name| name != "gone").unwrap();
+        assert_eq!(
+            joined.text,
+            "# theirs\n[production]\na = \"v2\" # a\nb = \"v7\"\nd = \"v2\"\n\n[next]\ne = \"v4\"\n"
+        );
+        assert_eq!(
+            joined.told,
+            [
+                "next of gone, which was moved here, goes: the prompt is gone there",
+                "production of d was moved to v2 here and to v3 there; here it stays v2"
+            ]
+        );
+        // a form that is not edited keeps what was meant all the same
+        let inline = "production = { a = \"v1\", b = \"v1\", c = \"v1\", d = \"v1\" }\n";
+        let joined = join(&base, &ours, inline, |_| true).unwrap();
+        assert_eq!(said(&joined.text).unwrap(), ours);
+        assert_eq!(join(&base, &ours, "[production\n", |_| true), None);
+        assert_eq!(
+            apart(&ours, &base, 2),
+            [
+                "next of e is v4 here and off there",
+                "next of gone is v1 here and off there"
+            ]
         );
     }
 

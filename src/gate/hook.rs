@@ -50,6 +50,7 @@ pub fn run(
         quarantine: environment.quarantine.clone(),
         peer: environment.peer.clone(),
         actor: None,
+        here: false,
         deed: None,
     };
     let mut say = |lines: &[String]| -> io::Result<()> {

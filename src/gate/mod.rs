@@ -21,6 +21,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Actor;
+use crate::catalog::relabel::LABELS;
 use crate::git::history::NOTHING;
 use crate::git::{GitError, MAIN, Repository};
 use crate::prompt::{Problem, secrets};
@@ -30,9 +31,9 @@ use crate::registry::candidate::Checked;
 use crate::registry::{OpenError, Registry};
 use crate::starter;
 use crate::store::AuditEntry;
-use crate::upstream::Closed;
+use crate::upstream::{ADOPTED, Closed};
 
-use rules::{Kind, Refused};
+use rules::{Kind, Made, Refused};
 use wire::{Answer, Hook, Proposed, Question, Update};
 
 /// The environment variable in which the HTTP adapter names its client to the hooks.
@@ -229,7 +230,7 @@ impl Gate {
         }
         for update in &question.updates {
             let kind = rules::kind(&update.name, &self.settings.protected_branches);
-            if let Err(why) = self.may_move(&repository, update, &kind)? {
+            if let Err(why) = self.may_move(&repository, update, &kind, question.here)? {
                 lines.extend(lines::refusal(&why));
                 refused += 1;
                 continue;
@@ -300,12 +301,20 @@ impl Gate {
         repository: &Repository,
         update: &Update,
         kind: &Kind,
+        here: bool,
     ) -> Result<Result<(), Refused>, JudgeError> {
         let deletes = update.new == NOTHING;
-        if let Some(closed) = &self.settings.closed
-            && let Err(refused) = rules::by_upstream(kind, closed)
-        {
-            return Ok(Err(refused));
+        if let Some(closed) = &self.settings.closed {
+            let made = match (here, kind) {
+                (false, _) => Made::Pushed,
+                // a move before the first fetch would keep main apart from what is to be followed
+                (true, Kind::Main) if repository.read_ref(ADOPTED)?.is_none() => Made::TooEarly,
+                (true, Kind::Main) if labels_alone(repository, update)? => Made::Label,
+                (true, _) => Made::Other,
+            };
+            if let Err(refused) = rules::by_upstream(kind, closed, made) {
+                return Ok(Err(refused));
+            }
         }
         if let Err(refused) = rules::by_name(&update.name, kind, deletes) {
             return Ok(Err(refused));
@@ -596,6 +605,14 @@ impl Gate {
         let clients = self.clients.as_ref().filter(|_| told).map(|count| count());
         lines::published(&checked, clients, &self.settings.url)
     }
+}
+
+/// Whether an update changes `labels.toml` and nothing else.
+fn labels_alone(repository: &Repository, update: &Update) -> Result<bool, GitError> {
+    if update.old == NOTHING || update.new == NOTHING {
+        return Ok(false);
+    }
+    Ok(repository.differing(&update.old, &update.new, 2)? == [LABELS])
 }
 
 /// Who asks, and from where.

@@ -110,6 +110,7 @@ impl Gate {
                 quarantine,
                 peer: by.peer.clone(),
                 actor: Some(by.actor.to_string()),
+                here: true,
                 deed: deed.clone(),
             };
             let quarantine = Some(apart.objects().to_path_buf());
@@ -152,6 +153,13 @@ impl Gate {
                         .await
                         .lines,
                 );
+                if let Some(closed) = &self.settings.closed {
+                    lines.push(format!(
+                        "this library follows {}, which does not have it yet; {}",
+                        closed.url,
+                        closed.bring()
+                    ));
+                }
                 return Ok(Published { commit, lines });
             }
         }

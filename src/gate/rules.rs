@@ -76,10 +76,32 @@ fn refused(message: impl Into<String>, hint: impl Into<String>) -> Refused {
 /// The branch a proposal is for, and the only one there is to propose to.
 const TARGET: &str = "main";
 
-/// What refuses a push to a library that follows another.
-pub fn by_upstream(kind: &Kind, closed: &Closed) -> Result<(), Refused> {
+/// How a change comes to a library that follows another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// By git.
+    Pushed,
+    /// Made here, a change of `labels.toml` alone.
+    Label,
+    /// Made here, before anything of the other library was there.
+    TooEarly,
+    /// Made here, any other change.
+    Other,
+}
+
+/// What refuses a push to a library that follows another, or a change that is made in it.
+pub fn by_upstream(kind: &Kind, closed: &Closed, made: Made) -> Result<(), Refused> {
     let Closed { url, branch, .. } = closed;
     match kind {
+        Kind::Main if made == Made::Label => Ok(()),
+        Kind::Main if made == Made::TooEarly => Err(refused(
+            format!("this library follows {url}, and nothing of it is here yet"),
+            "labels can be moved once it was fetched; /readyz says what keeps it",
+        )),
+        Kind::Main if made == Made::Other => Err(refused(
+            format!("this library follows {url}: labels are moved here, all else is changed there"),
+            format!("publish there: git push {url} HEAD:{branch}; to undo a change: git revert"),
+        )),
         Kind::Main if closed.takes_proposals => Err(refused(
             format!("this library follows {url}, so main is not pushed to here"),
             "git push origin HEAD:refs/for/main gives your commit to it as a branch",

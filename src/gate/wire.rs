@@ -60,6 +60,9 @@ pub struct Question {
     /// Who makes the change, where that is known.
     #[serde(default)]
     pub actor: Option<String>,
+    /// Whether the change is made by this server and is no push; no hook can say so.
+    #[serde(skip)]
+    pub here: bool,
     /// What the change is, where it is made here and is more than a publish.
     #[serde(default)]
     pub deed: Option<Deed>,

@@ -102,19 +102,100 @@ impl Repository {
         )?;
         let mut pack = git2::Buf::new();
         memory.dump(&repository, &mut pack)?;
-        let folder = self.path().join("objects").join(format!(
-            "tmp_objdir-incoming-cuebook-{:016x}",
-            getrandom::u64().map_err(std::io::Error::other)?
-        ));
         let apart = Apart {
             commit: commit.to_string(),
             pack: pack.to_vec(),
             repository: self.clone(),
-            folder,
+            folder: self.new_folder()?,
         };
         std::fs::create_dir(&apart.folder)?;
         apart.unpack(Some(&apart.folder))?;
         Ok(Some(apart))
+    }
+}
+
+/// A commit with another's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// Whose files it has.
+    pub other: String,
+    /// What is different in it: the content of files at the root.
+    pub edits: Vec<(String, String)>,
+    /// What it says of itself.
+    pub message: Message,
+}
+
+impl Repository {
+    /// Makes commits with others' files, apart. With `onto`, a chain: each is a merge whose first parent is the one before
+    /// (`onto` for the first) and whose second is the other. Without, each stands on its other, and is the other where
+    /// nothing differs. Returns their ids in the same order.
+    pub fn taken_apart(
+        &self,
+        onto: Option<&str>,
+        steps: &[Taken],
+    ) -> Result<(Apart, Vec<String>), GitError> {
+        let repository = self.library()?;
+        let odb = repository.odb()?;
+        let _memory = odb.add_new_mempack_backend(1000)?;
+        let mut pack = repository.packbuilder()?;
+        let mut before = onto
+            .map(|id| repository.find_commit(git2::Oid::from_str(id)?))
+            .transpose()?;
+        let mut commits = Vec::new();
+        for step in steps {
+            let other = repository.find_commit(git2::Oid::from_str(&step.other)?)?;
+            let base = other.tree()?;
+            let mut builder = TreeUpdateBuilder::new();
+            for (path, content) in &step.edits {
+                let blob = repository.blob(content.as_bytes())?;
+                pack.insert_object(blob, None)?;
+                builder.upsert(path.as_str(), blob, git2::FileMode::Blob);
+            }
+            let tree = builder.create_updated(&repository, &base)?;
+            if before.is_none() && tree == base.id() {
+                commits.push(step.other.clone());
+                continue;
+            }
+            if tree != base.id() {
+                pack.insert_object(tree, None)?;
+            }
+            let message = &step.message;
+            let time = git2::Time::new(message.seconds, 0);
+            let committer = git2::Signature::new("Cuebook", SERVER_EMAIL, &time)?;
+            // what other programs wrote may be no name to libgit2
+            let author = git2::Signature::new(&message.author, &message.email, &time)
+                .unwrap_or_else(|_| committer.clone());
+            let parents: Vec<&git2::Commit<'_>> = before.iter().chain([&other]).collect();
+            let tree = repository.find_tree(tree)?;
+            let commit =
+                repository.commit(None, &author, &committer, &message.text, &tree, &parents)?;
+            pack.insert_object(commit, None)?;
+            commits.push(commit.to_string());
+            if before.is_some() {
+                before = Some(repository.find_commit(commit)?);
+            }
+        }
+        let mut packed = git2::Buf::new();
+        if pack.object_count() > 0 {
+            pack.write_buf(&mut packed)?;
+        }
+        let apart = Apart {
+            commit: commits.last().cloned().unwrap_or_default(),
+            pack: packed.to_vec(),
+            repository: self.clone(),
+            folder: self.new_folder()?,
+        };
+        std::fs::create_dir(&apart.folder)?;
+        apart.unpack(Some(&apart.folder))?;
+        Ok((apart, commits))
+    }
+
+    /// Where the next objects go that are not accepted yet.
+    fn new_folder(&self) -> Result<PathBuf, GitError> {
+        Ok(self.path().join("objects").join(format!(
+            "tmp_objdir-incoming-cuebook-{:016x}",
+            getrandom::u64().map_err(std::io::Error::other)?
+        )))
     }
 }
 
@@ -145,6 +226,9 @@ impl Apart {
     }
 
     fn unpack(&self, apart: Option<&Path>) -> Result<(), GitError> {
+        if self.pack.is_empty() {
+            return Ok(());
+        }
         // what may still be refused need not outlive a power cut
         let fsync = [("core.fsync", "none")];
         let mut command = git_with(

@@ -1,6 +1,7 @@
 //! Commits and refs as a push needs them: how one commit follows another, which refs there are, moving several at once.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use super::process::{git_with, run};
 use super::{GitError, Repository, SERVER_EMAIL};
@@ -143,6 +144,25 @@ impl Repository {
             walk.hide(git2::Oid::from_str(base)?)?;
         }
         walk.take(most).map(|id| Ok(id?.to_string())).collect()
+    }
+
+    /// The second parent of a commit; none where it is no merge.
+    pub fn second_parent(&self, commit: &str) -> Result<Option<String>, GitError> {
+        let repository = self.library()?;
+        let commit = repository.find_commit(git2::Oid::from_str(commit)?)?;
+        Ok(commit.parent_id(1).ok().map(|id| id.to_string()))
+    }
+
+    /// Paths of files that differ between two commits, in their order and at most so many.
+    pub fn differing(&self, old: &str, new: &str, most: usize) -> Result<Vec<String>, GitError> {
+        let repository = self.library()?;
+        let tree = |commit: &str| repository.find_commit(git2::Oid::from_str(commit)?)?.tree();
+        let diff = repository.diff_tree_to_tree(Some(&tree(old)?), Some(&tree(new)?), None)?;
+        let paths = diff.deltas().take(most).map(|delta| {
+            let path = delta.new_file().path().unwrap_or(Path::new(""));
+            path.to_string_lossy().into_owned()
+        });
+        Ok(paths.collect())
     }
 
     /// Names of the refs below a prefix whose commits `tip` has.

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::moves::{Found, Moves};
 use crate::access::Actor;
-use crate::git::{MAIN, Repository};
+use crate::git::{GitError, MAIN, Repository, SERVER_EMAIL};
 use crate::store::{AuditEntry, Store};
 
 /// Entries that may wait before nothing more is taken that would have to be audited.
@@ -48,6 +48,18 @@ pub struct Audit {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the audit row could not be written yet ({0}); it is kept and tried again")]
 pub struct NotYet(String);
+
+/// Whether a tip is what was followed, or was made here of it: a merge into main, or with labels that were moved here.
+fn takes(repository: &Repository, tip: &str, followed: &str) -> bool {
+    let parent = |parent: Result<Option<String>, GitError>| {
+        parent.is_ok_and(|parent| parent.as_deref() == Some(followed))
+    };
+    tip == followed
+        || (repository
+            .facts(tip)
+            .is_ok_and(|facts| facts.committer_email == SERVER_EMAIL)
+            && (parent(repository.first_parent(tip)) || parent(repository.second_parent(tip))))
+}
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -275,14 +287,21 @@ impl Audit {
         }
         locked(&self.moves).start(last);
         let mut start = true;
+        // tips that were those of the followed repository when they were seen, until they have a row
+        let mut was_followed: Vec<String> = Vec::new();
         loop {
             if let Some(tip) = main_of(repository).await {
                 let found = locked(&self.moves).see(&tip, start, Instant::now());
                 for moved in found {
-                    let entry = untold(moved, start, repository, followed);
+                    let entry = untold(moved, start, repository, followed, &was_followed);
                     tracing::info!(action = %entry.action, origin = entry.origin.as_deref(), tip = %tip, "main has moved, and nobody told of it");
                     // what could not be written is kept
                     let _ = self.hand(entry).await;
+                }
+                if locked(&self.moves).settled().is_some() {
+                    was_followed.clear();
+                } else if !was_followed.contains(&tip) && follows(repository, followed, &tip) {
+                    was_followed.push(tip);
                 }
                 if let Some(store) = store {
                     self.put_right(store).await;
@@ -327,17 +346,24 @@ async fn main_of(repository: &Repository) -> Option<String> {
     read.ok()?.ok()?
 }
 
+/// Whether a commit is where the followed repository has moved main now.
+fn follows(repository: &Repository, followed: Option<&str>, tip: &str) -> bool {
+    followed.is_some()
+        && repository
+            .read_ref(FOLLOWED)
+            .is_ok_and(|commit| commit.is_some_and(|commit| takes(repository, tip, &commit)))
+}
+
 fn untold(
     moved: Found,
     start: bool,
     repository: &Repository,
     followed: Option<&str>,
+    was_followed: &[String],
 ) -> AuditEntry {
-    let follows = followed.is_some()
-        && moved.to.is_some()
-        && repository
-            .read_ref(FOLLOWED)
-            .is_ok_and(|commit| commit == moved.to);
+    let follows = moved.to.as_deref().is_some_and(|to| {
+        was_followed.iter().any(|tip| tip == to) || follows(repository, followed, to)
+    });
     let (action, actor, origin) = match moved.who {
         _ if !moved.begun => ("begin", "cuebook".to_owned(), None),
         Some((actor, origin)) => ("publish", actor.to_string(), origin),

@@ -136,7 +136,7 @@ impl Moves {
         }
         // away and back: told of both, or somebody took it back past the gate
         while let Some(circle) = self.path(tip, false) {
-            self.take(circle);
+            self.take(&circle);
         }
         let left = self.known.iter().find(|known| {
             known.accepted.is_none()
@@ -161,7 +161,7 @@ impl Moves {
         out: &mut Vec<Found>,
     ) -> bool {
         if let Some(path) = self.path(tip, false) {
-            self.take(path);
+            self.take(&path);
             return true;
         }
         let untold_push = self.untold_push;
@@ -172,7 +172,7 @@ impl Moves {
             if path.iter().any(|at| young(&self.known[*at])) {
                 return false;
             }
-            let taken = self.take(path);
+            let taken = self.take(&path);
             self.found(taken, out);
             return true;
         }
@@ -192,7 +192,7 @@ impl Moves {
             self.next(&both, |known| known.step.1 == *begin)
         }) {
             behind.push(at);
-            begin = self.known[at].step.0.clone();
+            begin.clone_from(&self.known[at].step.0);
         }
         let goes_on = self.known.iter().any(|k| young(k) && k.step.0 == end);
         let leads = behind.iter().any(|at| young(&self.known[*at]));
@@ -213,7 +213,7 @@ impl Moves {
         behind.reverse();
         let count = behind.len();
         behind.extend(ahead);
-        let taken = self.take(behind);
+        let taken = self.take(&behind);
         self.found(taken.into_iter().take(count), out);
         true
     }
@@ -269,7 +269,7 @@ impl Moves {
     }
 
     /// Takes known moves out, in the order of the way.
-    fn take(&mut self, path: Vec<usize>) -> Vec<Move> {
+    fn take(&mut self, path: &[usize]) -> Vec<Move> {
         let taken = path.iter().map(|at| self.known[*at].clone()).collect();
         let mut at = 0;
         self.known.retain(|_| {

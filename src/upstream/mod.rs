@@ -12,10 +12,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::catalog::relabel::apart;
 use crate::git::remote::Remote;
-use crate::git::{GitError, Repository};
+use crate::git::{GitError, MAIN, Repository};
 use crate::registry::Registry;
 
+pub use adopt::ADOPTED;
 use adopt::Adopted;
 
 /// What happens to what is pushed here.
@@ -74,6 +76,8 @@ pub struct Status {
     pub error: Option<String>,
     /// Error-level problems of the fetched commit, as lines, at most 20.
     pub problems: Vec<String>,
+    /// Labels that were moved here and not there, when it was fetched, as lines, at most 100.
+    pub label_moves: Vec<String>,
 }
 
 /// The repository that is followed.
@@ -108,6 +112,18 @@ impl Settings {
     }
 }
 
+impl Closed {
+    /// How what was moved here gets to the other repository.
+    pub fn bring(&self) -> String {
+        format!(
+            "to bring it there, in a clone of this library: git fetch, then git push {} origin/main:{}",
+            self.url, self.branch
+        )
+    }
+}
+
+/// Moves of labels that are told.
+const LABELS_SHOWN: usize = 100;
 /// Longest time for a proposal to get to the other repository.
 const PUSH: Duration = Duration::from_mins(1);
 /// Waits after failures grow up to this.
@@ -136,6 +152,22 @@ impl Upstream {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Labels that were moved here and are elsewhere, or not at all, in the other repository: one line each.
+    pub fn label_moves(&self) -> Result<Vec<String>, GitError> {
+        let (Some(main), Some(adopted)) = (
+            self.repository.read_ref(MAIN)?,
+            self.repository.read_ref(ADOPTED)?,
+        ) else {
+            return Ok(Vec::new());
+        };
+        if main == adopted {
+            return Ok(Vec::new());
+        }
+        let here = adopt::labels_of(&self.repository, &main)?.unwrap_or_default();
+        let there = adopt::labels_of(&self.repository, &adopted)?.unwrap_or_default();
+        Ok(apart(&here, &there, LABELS_SHOWN))
     }
 
     /// Asks for a fetch soon; asked often before it begins, it is one.
@@ -242,6 +274,7 @@ impl Upstream {
         };
         self.set(Status {
             fetched_at: Some(now),
+            label_moves: self.label_moves().unwrap_or_default(),
             ..status
         });
         true
@@ -267,6 +300,21 @@ impl Upstream {
             }
             for problem in &status.problems {
                 tracing::error!("{problem}");
+            }
+        }
+        if current.label_moves != status.label_moves {
+            let bring = self.settings.closed().bring();
+            match status.label_moves.len() {
+                0 => tracing::info!(
+                    "the repository that is followed has all labels as they are here"
+                ),
+                moves => tracing::info!(
+                    moves,
+                    "labels were moved here that the repository that is followed does not have; {bring}"
+                ),
+            }
+            for line in &status.label_moves {
+                tracing::info!("labels.toml: {line}");
             }
         }
         *current = status;

@@ -1,6 +1,7 @@
 //! Mirror mode, against a bare repository over HTTP (git's own `http-backend`) and against a second cuebook.
 
 mod forge;
+mod labels;
 
 use std::path::Path;
 use std::process::Command;
