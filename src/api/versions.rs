@@ -7,7 +7,7 @@ use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::changes::{gate, refusal};
 use super::preview::at_refusal;
@@ -16,8 +16,8 @@ use crate::catalog::relabel::{RelabelError, relabel};
 use crate::gate::publish::{Change, Published, Tip};
 use crate::gate::wire::Deed;
 use crate::git::commit::Edit;
-use crate::git::{GitError, MAIN, Repository};
-use crate::history::{Commit, Numbered, Version};
+use crate::git::{GitError, MAIN, Mode, Repository};
+use crate::history::{Commit, Kind, Numbered, Version, kind};
 use crate::prompt::PromptName;
 use crate::prompt::name::version_number;
 use crate::registry::versions::version_files;
@@ -308,6 +308,10 @@ enum Unmade {
     Label(#[from] RelabelError),
     #[error("labels.toml is not UTF-8; mend it first")]
     NotText,
+    #[error("the prompt would come back as {0}, where main has something else; move that first")]
+    Taken(String),
+    #[error("both {1} and {2} are `{0}`; remove one first")]
+    Twice(String, String, String),
     #[error(transparent)]
     Git(#[from] GitError),
 }
@@ -369,21 +373,48 @@ where
     }
 }
 
+/// Where a label goes: `null` apart from absent.
+#[derive(Debug, Default)]
+enum Onto {
+    #[default]
+    Unsaid,
+    Off,
+    Version(String),
+}
+
+impl<'de> Deserialize<'de> for Onto {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let version = Option::deserialize(deserializer)?;
+        Ok(version.map_or(Self::Off, Self::Version))
+    }
+}
+
 async fn label(State(api): State<Api>, Path(name): Path<String>, request: Request) -> Response {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Ask {
         label: String,
-        /// `v7`, or another label; null takes the label off.
-        version: Option<String>,
+        /// `v7`, or another label; null takes the label off, and must be said.
+        #[serde(default)]
+        version: Onto,
         reason: String,
     }
     let answer = async {
         let (parts, body) = request.into_parts();
         let body = read(&parts.headers, body, MAX_BODY, "a limit of this release").await?;
         let ask: Ask = parse(&body)?;
+        let version = match ask.version {
+            Onto::Version(text) => Some(text),
+            Onto::Off => None,
+            Onto::Unsaid => {
+                return Err(Refusal::new(
+                    StatusCode::UNPROCESSABLE_ENTITY,
+                    "say `version`: one such as v3, or null to take the label off",
+                ));
+            }
+        };
         let known = known(&api, &name)?;
-        let on = ask.version.map(|text| number(&known, &text)).transpose()?;
+        let on = version.map(|text| number(&known, &text)).transpose()?;
         let reason = reason(&ask.reason)?;
         let (name, label) = (known.name, ask.label);
         let subject = match on {
@@ -438,6 +469,49 @@ fn other_partials(
     Ok(out)
 }
 
+/// Where a prompt that is gone comes back: where it was under its name, or beside where it was under another.
+fn home(name: &str, numbered: &Numbered) -> String {
+    let mut paths = numbered.versions.iter().rev().map(|version| &version.path);
+    let newest = paths.clone().next();
+    if let Some(path) = paths.find(|path| is_of(path, name)) {
+        return path.to_string();
+    }
+    let folder = newest.and_then(|path| path.rsplit_once('/'));
+    format!(
+        "{}/{name}.md",
+        folder.map_or("prompts", |(folder, _)| folder)
+    )
+}
+
+/// Whether a file is the prompt of a name.
+fn is_of(path: &str, name: &str) -> bool {
+    matches!(kind(path), Some(Kind::Prompt(of)) if *of == *name)
+}
+
+/// The path of a prompt in main as it is now; `home` where it is gone. Never the path of anything else.
+fn place(tip: &Tip, name: &str, home: &str) -> Result<String, Unmade> {
+    let files = match &tip.commit {
+        Some(commit) => tip.repository.tree(commit)?,
+        None => Vec::new(),
+    };
+    let mut found = None;
+    for entry in files {
+        let Ok(path) = String::from_utf8(entry.path) else {
+            continue;
+        };
+        let is_file = entry.mode == Mode::File;
+        if is_file && is_of(&path, name) {
+            if let Some(other) = found {
+                return Err(Unmade::Twice(name.to_owned(), other, path));
+            }
+            found = Some(path);
+        } else if path == home {
+            return Err(Unmade::Taken(path));
+        }
+    }
+    Ok(found.unwrap_or_else(|| home.to_owned()))
+}
+
 async fn revert(State(api): State<Api>, Path(name): Path<String>, request: Request) -> Response {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -464,12 +538,8 @@ async fn revert(State(api): State<Api>, Path(name): Path<String>, request: Reque
             None => Ok(Vec::new()),
         })
         .await?;
-        // where the prompt is today; where it was, when it is gone
-        let today = known.snapshot.latest.prompt(&known.name);
-        let path = today.map_or_else(
-            || version.path.to_string(),
-            |prompt| prompt.path.to_string(),
-        );
+        let home = home(&known.name, &known.numbered);
+        let name = known.name.clone();
         let message = format!("revert {} to v{number}\n\n{reason}\n", known.name);
         let deed = Deed {
             action: "restore".into(),
@@ -481,7 +551,7 @@ async fn revert(State(api): State<Api>, Path(name): Path<String>, request: Reque
             let files = version_files(&tip.repository.blobs()?, &version)?;
             Ok(Change {
                 edits: vec![Edit {
-                    path: path.clone(),
+                    path: place(tip, &name, &home)?,
                     content: Some(files.prompt),
                 }],
                 message: message.clone(),

@@ -106,8 +106,14 @@ fn suggest(text: &str) -> Option<String> {
 pub fn is_label(text: &str) -> bool {
     name_fault(text).is_none()
         && text != "latest"
-        && version_number(text).is_none()
+        && !looks_like_version(text)
         && !is_revision(text)
+}
+
+/// `v<digits>`, also where there are too many for a number.
+fn looks_like_version(text: &str) -> bool {
+    text.strip_prefix('v')
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// The number of a version text `v<digits>`.
@@ -228,7 +234,17 @@ mod tests {
     fn labels_are_never_versions_or_revisions() {
         assert!(is_label("production"));
         assert!(is_label("v1beta"));
-        for bad in ["latest", "v12", "deadbeef", "1234567", "Production", ""] {
+        assert!(is_label("v"));
+        for bad in [
+            "latest",
+            "v12",
+            "v1234567890123456789",
+            &format!("v{}", "9".repeat(39)),
+            "deadbeef",
+            "1234567",
+            "Production",
+            "",
+        ] {
             assert!(!is_label(bad), "{bad}");
         }
     }

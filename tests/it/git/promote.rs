@@ -280,3 +280,58 @@ async fn a_revert_is_a_new_version_with_the_old_text() {
     assert!(done.contains(&host.main()), "{done}");
     assert_eq!(rows.last().unwrap()["new_commit"], host.main());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revert_of_a_renamed_prompt_that_is_gone_leaves_others_alone() {
+    let host = Host::small().await;
+    let work = host.work("author");
+    work.publish(&[("prompts/team/alpha.md", &prompt("first"))]);
+    work.ok(&["mv", "prompts/team/alpha.md", "prompts/team/beta.md"]);
+    work.publish(&[]);
+    work.remove("prompts/team/beta.md");
+    work.publish(&[("prompts/team/alpha.md", &prompt("another"))]);
+    ok(
+        &host,
+        &["revert", "beta", "v1", "--reason", "it was needed"],
+    );
+    let text = async |name| {
+        host.client().get(name, json!({})).await["messages"][0]["content"]["text"].clone()
+    };
+    assert_eq!(text("alpha").await, "another\n");
+    assert_eq!(text("beta").await, "first\n");
+    work.ok(&["pull", "--quiet"]);
+    assert_eq!(
+        std::fs::read_to_string(work.path.join("prompts/team/beta.md")).unwrap(),
+        prompt("first")
+    );
+    // moved since, and edited: it stays where it is
+    work.ok(&["mv", "prompts/team/beta.md", "prompts/beta.md"]);
+    work.publish(&[("prompts/beta.md", &prompt("second"))]);
+    ok(&host, &["revert", "beta", "v1", "--reason", "again"]);
+    assert_eq!(text("beta").await, "first\n");
+    work.ok(&["pull", "--quiet"]);
+    assert!(!work.path.join("prompts/team/beta.md").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_label_is_taken_off_only_when_null_is_said() {
+    let host = three().await;
+    let ask = async |body: Value| {
+        let headers = [("Content-Type", "application/json")];
+        let path = "/api/v1/prompts/a/label";
+        let body = body.to_string();
+        send(host.address, "POST", path, &headers, body.as_bytes()).await
+    };
+    let on = json!({ "label": "production", "version": "v2", "reason": "x" });
+    assert_eq!(ask(on).await.status, 200);
+    let main = host.main();
+    let reply = ask(json!({ "label": "production", "reason": "x" })).await;
+    assert_eq!(reply.status, 422, "{}", reply.text());
+    assert!(reply.text().contains("say `version`"), "{}", reply.text());
+    assert_eq!(host.main(), main);
+    let off = json!({ "label": "production", "version": null, "reason": "x" });
+    assert_eq!(ask(off).await.status, 200);
+    let work = host.work("reader");
+    let text = std::fs::read_to_string(work.path.join("labels.toml")).unwrap_or_default();
+    assert!(!text.contains("v2"), "{text}");
+}
