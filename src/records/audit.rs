@@ -306,8 +306,8 @@ impl Audit {
                 if let Some(store) = store {
                     self.put_right(store).await;
                 }
-                start = false;
             }
+            start = false;
             if cancel
                 .run_until_cancelled(tokio::time::sleep(LOOK))
                 .await

@@ -203,6 +203,7 @@ impl Moves {
         if let Some(to) = &begin {
             remember(&mut self.found, (end.clone(), to.clone()));
         }
+        self.begun |= end.is_some();
         out.push(Found {
             from: end,
             to: begin,
