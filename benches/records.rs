@@ -112,6 +112,7 @@ async fn deliveries(store: &Store) {
                     revision: Some(format!("{n:040x}")),
                     path: format!("prompts/sre/prompt-{}.md", n % 500),
                     sha256: format!("{n:064x}"),
+                    resources_revision: None,
                     resources: "[]".into(),
                     ..DeliveryRow::default()
                 })

@@ -35,7 +35,8 @@ CREATE TABLE record_loss (
     PRIMARY KEY (day, kind)
 );
 
--- A row for each prompt that was delivered.
+-- A row for each prompt that was delivered: `revision` and `path` lead to its text, `resources_revision` to what came with it,
+-- which for an earlier version is not the same commit.
 CREATE TABLE delivery (
     seq BIGINT PRIMARY KEY NOT NULL,
     at BIGINT NOT NULL,
@@ -49,10 +50,13 @@ CREATE TABLE delivery (
     revision TEXT,
     path TEXT NOT NULL,
     sha256 TEXT NOT NULL,
+    resources_revision TEXT,
     resources TEXT NOT NULL
 );
-CREATE INDEX delivery_at ON delivery (at);
-CREATE INDEX delivery_prompt ON delivery (prompt, at);
+CREATE INDEX delivery_at ON delivery (at, seq);
+CREATE INDEX delivery_prompt ON delivery (prompt, at, seq);
+CREATE INDEX delivery_actor ON delivery (actor, at, seq);
+CREATE INDEX delivery_client ON delivery (client, at, seq);
 
 -- Who did what; each row's hash covers the row and the hash before it.
 CREATE TABLE audit (

@@ -39,6 +39,8 @@ struct Delivery {
     commit: Option<String>,
     path: String,
     sha256: String,
+    /// The commit of the resources.
+    resources_commit: Option<String>,
     resources: Value,
 }
 
@@ -56,6 +58,7 @@ impl From<DeliveryRow> for Delivery {
             commit: row.revision,
             path: row.path,
             sha256: row.sha256,
+            resources_commit: row.resources_revision,
             resources: serde_json::from_str(&row.resources).unwrap_or_default(),
         }
     }

@@ -6,11 +6,14 @@ use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 
 use super::query::Query;
 use super::{Api, Refusal, json, parse, read, store};
 use crate::records::{calendar, report};
 
+/// One report is made at a time; the others wait.
+static REPORT: Semaphore = Semaphore::const_new(1);
 /// Days that are looked at unless the request says.
 const DAYS: i64 = 30;
 /// Longest request.
@@ -61,7 +64,10 @@ async fn report_of(api: &Api, uri: &Uri) -> Result<Answer, Refusal> {
     let store = store(api)?;
     let to = calendar::day(crate::clock::unix_millis());
     let from = to - days + 1;
-    let rows = store.usage(from, to, prompt).await?;
+    // a report of years reads much, and others read too
+    let _one = REPORT.acquire().await.ok();
+    let rows = store.usage_by_version(from, to, prompt).await?;
+    let clients = store.gets_by_client(from, to, prompt).await?;
     let latency = store.latency(from, to, prompt).await?;
     let losses = store.losses(from, to).await?;
     let snapshot = api.registry.snapshot();
@@ -73,7 +79,7 @@ async fn report_of(api: &Api, uri: &Uri) -> Result<Answer, Refusal> {
     Ok(Answer {
         from: calendar::show_day(from),
         to: calendar::show_day(to),
-        usage: report::usage(&rows, &latency, &losses, known),
+        usage: report::usage(&rows, &clients, &latency, &losses, known),
     })
 }
 

@@ -59,6 +59,7 @@ struct Delivery {
     commit: Option<String>,
     path: String,
     sha256: String,
+    resources_commit: Option<String>,
     resources: Vec<Resource>,
 }
 
@@ -115,17 +116,18 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
                 ""
             }
         )?;
-        let from = |path: &str, sha256: &str| match &delivery.commit {
+        let from = |commit: &Option<String>, path: &str, sha256: &str| match commit {
             Some(commit) => format!("git show {commit}:{path}   sha256 {sha256}"),
             None => format!("{path}   sha256 {sha256}"),
         };
-        writeln!(out, "    {}", from(&delivery.path, &delivery.sha256))?;
+        let text = from(&delivery.commit, &delivery.path, &delivery.sha256);
+        writeln!(out, "    {text}")?;
         for resource in &delivery.resources {
             writeln!(
                 out,
                 "    with {}: {}",
                 resource.uri,
-                from(&resource.path, &resource.sha256)
+                from(&delivery.resources_commit, &resource.path, &resource.sha256)
             )?;
         }
     }

@@ -147,17 +147,20 @@ impl Gate {
         {
             return unjudged(&why);
         }
-        let expected: Vec<String> = question
+        let expected: Vec<Update> = question
             .updates
             .iter()
             .filter(|update| update.name == MAIN && update.new != NOTHING)
-            .map(|update| update.new.clone())
+            .cloned()
             .collect();
         let (actor, origin) = who(&question);
         let answer = self.accept_checked(question, gone).await;
         if let Some(records) = self.records.as_ref().filter(|_| answer.accepted) {
-            for commit in expected {
-                records.audit().expect(&commit, &actor, Some(&origin));
+            for update in expected {
+                let old = Some(&*update.old).filter(|old| *old != NOTHING);
+                records
+                    .audit()
+                    .expect(old, &update.new, &actor, Some(&origin));
             }
         }
         answer

@@ -1,19 +1,17 @@
 //! The audit: appended by one writer, in order. What cannot be written waits, in memory and in a file beside the database,
 //! and is tried again until it is written; when too much waits, nothing that would have to be audited is taken any more.
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use lru::LruCache;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::moves::{Found, Moves};
 use crate::access::Actor;
 use crate::git::{GitError, MAIN, Repository, SERVER_EMAIL};
-use crate::registry::Registry;
 use crate::store::{AuditEntry, Store};
 
 /// Entries that may wait before nothing more is taken that would have to be audited.
@@ -24,27 +22,12 @@ const QUEUE: usize = 256;
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// Time between two looks at main.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long a move of main that nobody announced may still be told by whoever made it.
-const UNTOLD: Duration = Duration::from_secs(3);
-/// How long what was told of a move counts: two pushes may tell of themselves in the other order.
-const TOLD: Duration = Duration::from_secs(30);
-/// Moves of main that are remembered.
-const REMEMBERED: usize = 256;
 /// What a followed repository last moved main to.
 const FOLLOWED: &str = "refs/cuebook/upstream";
 /// The file beside the database that holds what waits.
 const WAITING_FILE: &str = "audit-waiting.json";
 
 type Handed = (AuditEntry, oneshot::Sender<Result<(), String>>);
-
-/// What the gate has accepted or told of main.
-#[derive(Debug, Clone)]
-struct Move {
-    actor: Arc<str>,
-    origin: Option<String>,
-    since: Instant,
-    told: bool,
-}
 
 /// What is appended to the audit, and by what it is known whether all of it is written.
 #[derive(Debug)]
@@ -54,10 +37,11 @@ pub struct Audit {
     waiting: AtomicUsize,
     error: Mutex<Option<String>>,
     file: PathBuf,
-    /// How long a push that the gate has accepted may still be told by whoever made it.
-    untold_push: Duration,
+    /// Where the rows that a process before this one left over say main was.
     main: Mutex<Option<String>>,
-    moves: Mutex<LruCache<String, Move>>,
+    /// What the newest row about main says, where main is not there because rows came in another order.
+    newest: Mutex<Option<String>>,
+    moves: Mutex<Moves>,
 }
 
 /// An entry is kept, and not in the database yet.
@@ -90,27 +74,29 @@ impl Audit {
             waiting: AtomicUsize::new(0),
             error: Mutex::default(),
             file: data_dir.join(WAITING_FILE),
-            untold_push,
             main: Mutex::default(),
-            moves: Mutex::new(LruCache::new(
-                NonZeroUsize::new(REMEMBERED).unwrap_or(NonZeroUsize::MIN),
-            )),
+            newest: Mutex::default(),
+            moves: Mutex::new(Moves::new(untold_push)),
         }
     }
 
     /// Appends an entry; when it returns, the entry is on disk, or is kept and tried again.
     pub async fn append(&self, entry: AuditEntry) -> Result<(), NotYet> {
-        if let Some(main) = &entry.main {
-            *locked(&self.main) = Some(main.clone());
-            let known = Move {
-                actor: entry.actor.as_str().into(),
-                origin: entry.origin.clone(),
-                since: Instant::now(),
-                told: true,
-            };
-            locked(&self.moves).put(main.clone(), known);
+        let step = entry
+            .main
+            .clone()
+            .map(|main| (entry.old_commit.clone(), main));
+        if let Some(step) = step {
+            locked(&self.moves).tell(step, Instant::now());
         }
+        self.hand(entry).await
+    }
+
+    async fn hand(&self, entry: AuditEntry) -> Result<(), NotYet> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
+        if let Some(main) = &entry.main {
+            *locked(&self.newest) = Some(main.clone());
+        }
         let (done, written) = oneshot::channel();
         if let Err(mpsc::error::SendError((entry, _))) = self.queue.send((entry, done)).await {
             // the writer has ended: the last resort is the log, which nobody loses silently
@@ -136,15 +122,12 @@ impl Audit {
         ))
     }
 
-    /// Says that a push of main has been accepted, lest its move be taken for one that went past the gate.
-    pub fn expect(&self, commit: &str, actor: &Actor, origin: Option<&str>) {
-        let expected = Move {
-            actor: actor.name.clone(),
-            origin: origin.map(str::to_owned),
-            since: Instant::now(),
-            told: false,
-        };
-        locked(&self.moves).put(commit.to_owned(), expected);
+    /// Says that a push of main from one commit, or from nothing, to another has been accepted, lest its move be taken for one
+    /// that went past the gate.
+    pub fn expect(&self, old: Option<&str>, new: &str, actor: &Actor, origin: Option<&str>) {
+        let step = (old.map(str::to_owned), new.to_owned());
+        let who = (actor.name.clone(), origin.map(str::to_owned));
+        locked(&self.moves).accept(step, who, Instant::now());
     }
 
     /// What is not written, for whoever looks whether all is well.
@@ -283,11 +266,11 @@ impl Audit {
     }
 
     /// Notes every move of main that nobody told of: one that was made before the start, one past the gate, one of the
-    /// repository that is followed, one whose hook was killed. Until it is cancelled.
+    /// repository that is followed, one whose hook was killed. Until it is cancelled. It looks at the ref itself, which a
+    /// catalog follows later.
     pub(super) async fn keep_up(
         &self,
         store: Option<&Store>,
-        registry: &Registry,
         repository: &Repository,
         followed: Option<&str>,
         cancel: CancellationToken,
@@ -296,58 +279,33 @@ impl Audit {
             Some(store) => store.audit_head().await.ok(),
             None => None,
         };
-        let mut last = known.and_then(|head| head.main);
+        let left_over = locked(&self.main).take();
+        let mut last = left_over.or(known.and_then(|head| head.main));
         if store.is_none() && last.is_none() {
             // where main was cannot be known now; the commit before is in the next row
-            last.clone_from(&registry.snapshot().status.tip);
+            last = main_of(repository).await;
         }
-        let mut begun = last.is_some() || store.is_none();
+        locked(&self.moves).start(last);
         let mut start = true;
-        // a commit that main was seen at, and since when
-        let mut seen: Option<(String, Instant)> = None;
+        // tips that were those of the followed repository when they were seen, until they have a row
+        let mut was_followed: Vec<String> = Vec::new();
         loop {
-            if let Some(told) = locked(&self.main).clone() {
-                last = Some(told);
-                begun = true;
-            }
-            let tip = registry.snapshot().status.tip.clone();
-            let tip = tip.filter(|tip| last.as_ref() != Some(tip));
-            if let Some(tip) = tip {
-                let since = match &seen {
-                    Some((commit, since)) if *commit == tip => *since,
-                    _ => Instant::now(),
-                };
-                seen = Some((tip.clone(), since));
-                let known = locked(&self.moves).get(&tip).cloned();
-                let was_told = known
-                    .as_ref()
-                    .is_some_and(|known| known.told && known.since.elapsed() < TOLD);
-                let due = match &known {
-                    Some(known) if !known.told => known.since.elapsed() >= self.untold_push,
-                    _ => start || since.elapsed() >= UNTOLD,
-                };
-                if was_told {
-                    // two pushes told of themselves in the other order
-                    last = Some(tip);
-                } else if due {
-                    let entry = untold(UntoldMove {
-                        begun,
-                        start,
-                        known: known.filter(|known| !known.told),
-                        last: last.as_deref(),
-                        tip: &tip,
-                        repository,
-                        followed,
-                    });
+            if let Some(tip) = main_of(repository).await {
+                let found = locked(&self.moves).see(&tip, start, Instant::now());
+                for moved in found {
+                    let entry = untold(moved, start, repository, followed, &was_followed);
                     tracing::info!(action = %entry.action, origin = entry.origin.as_deref(), tip = %tip, "main has moved, and nobody told of it");
                     // what could not be written is kept
-                    let _ = self.append(entry).await;
-                    last = Some(tip);
-                    begun = true;
-                    seen = None;
+                    let _ = self.hand(entry).await;
                 }
-            } else {
-                seen = None;
+                if locked(&self.moves).settled().is_some() {
+                    was_followed.clear();
+                } else if !was_followed.contains(&tip) && follows(repository, followed, &tip) {
+                    was_followed.push(tip);
+                }
+                if let Some(store) = store {
+                    self.put_right(store).await;
+                }
             }
             start = false;
             if cancel
@@ -359,32 +317,58 @@ impl Audit {
             }
         }
     }
+
+    /// Says to the database where main is, when the newest row about main is not of its newest move.
+    async fn put_right(&self, store: &Store) {
+        let Some(main) = locked(&self.moves).settled().map(str::to_owned) else {
+            return;
+        };
+        let newest = locked(&self.newest).clone();
+        let Some(newest) = newest.filter(|newest| *newest != main) else {
+            return;
+        };
+        // rows that wait say where main is when they are written
+        if self.waiting.load(Ordering::SeqCst) == 0
+            && store.correct_main(&newest, &main).await.is_ok()
+        {
+            let mut known = locked(&self.newest);
+            if known.as_ref() == Some(&newest) {
+                *known = Some(main);
+            }
+        }
+    }
 }
 
-struct UntoldMove<'a> {
-    begun: bool,
+/// Where main is; none also where that cannot be read now.
+async fn main_of(repository: &Repository) -> Option<String> {
+    let repository = repository.clone();
+    let read = tokio::task::spawn_blocking(move || repository.read_ref(MAIN)).await;
+    read.ok()?.ok()?
+}
+
+/// Whether a commit is where the followed repository has moved main now.
+fn follows(repository: &Repository, followed: Option<&str>, tip: &str) -> bool {
+    followed.is_some()
+        && repository
+            .read_ref(FOLLOWED)
+            .is_ok_and(|commit| commit.is_some_and(|commit| takes(repository, tip, &commit)))
+}
+
+fn untold(
+    moved: Found,
     start: bool,
-    known: Option<Move>,
-    last: Option<&'a str>,
-    tip: &'a str,
-    repository: &'a Repository,
-    followed: Option<&'a str>,
-}
-
-fn untold(moved: UntoldMove<'_>) -> AuditEntry {
-    let follows = moved.followed.is_some()
-        && moved.repository.read_ref(FOLLOWED).is_ok_and(|commit| {
-            commit.is_some_and(|commit| takes(moved.repository, moved.tip, &commit))
-        });
-    let (action, actor, origin) = match moved.known {
+    repository: &Repository,
+    followed: Option<&str>,
+    was_followed: &[String],
+) -> AuditEntry {
+    let follows = moved.to.as_deref().is_some_and(|to| {
+        was_followed.iter().any(|tip| tip == to) || follows(repository, followed, to)
+    });
+    let (action, actor, origin) = match moved.who {
         _ if !moved.begun => ("begin", "cuebook".to_owned(), None),
-        Some(known) => ("publish", known.actor.to_string(), known.origin),
-        None if follows => (
-            "follow",
-            "cuebook".to_owned(),
-            moved.followed.map(str::to_owned),
-        ),
-        None if moved.start => (
+        Some((actor, origin)) => ("publish", actor.to_string(), origin),
+        None if follows => ("follow", "cuebook".to_owned(), followed.map(str::to_owned)),
+        None if start => (
             "move",
             "unknown".to_owned(),
             Some("found at the start".into()),
@@ -401,10 +385,10 @@ fn untold(moved: UntoldMove<'_>) -> AuditEntry {
         origin,
         action: action.into(),
         subject: Some(MAIN.into()),
-        old_commit: moved.last.map(str::to_owned),
-        new_commit: Some(moved.tip.to_owned()),
-        detail: author(moved.repository, moved.tip),
-        main: Some(moved.tip.to_owned()),
+        old_commit: moved.from,
+        detail: moved.to.as_deref().and_then(|to| author(repository, to)),
+        new_commit: moved.to.clone(),
+        main: moved.to,
     }
 }
 

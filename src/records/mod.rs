@@ -6,6 +6,7 @@
 pub mod audit;
 pub mod calendar;
 pub mod get;
+mod moves;
 mod recents;
 pub mod report;
 mod tally;
@@ -303,7 +304,6 @@ impl Records {
             self.audit
                 .keep_up(
                     store.as_ref(),
-                    &registry,
                     &repository,
                     followed.as_deref(),
                     cancel.clone(),

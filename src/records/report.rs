@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::tally::BUCKETS;
-use crate::store::{LatencyRow, LossRow, UsageRow};
+use crate::store::{ClientRow, LatencyRow, LossRow, UsageRow};
 
 /// Calls of a version from which on its failures say something.
 const ENOUGH: i64 = 10;
@@ -135,9 +135,10 @@ fn quantile(buckets: &BTreeMap<i64, i64>, share: f64) -> Option<f64> {
     None
 }
 
-/// What rows of use come to; `known` are the prompts of the served library.
+/// What rows of use come to: those by version, those by client; `known` are the prompts of the served library.
 pub fn usage<'a>(
     rows: &[UsageRow],
+    clients: &[ClientRow],
     latency: &[LatencyRow],
     losses: &[LossRow],
     known: impl Iterator<Item = &'a str>,
@@ -147,16 +148,21 @@ pub fn usage<'a>(
         all: Counts,
         times: BTreeMap<i64, i64>,
         versions: BTreeMap<i64, (Counts, BTreeMap<i64, i64>)>,
-        clients: BTreeMap<(String, String), i64>,
+        clients: Vec<ClientUsage>,
     }
     let mut by_prompt: BTreeMap<&str, Of> = BTreeMap::new();
     for row in rows {
         let of = by_prompt.entry(&row.prompt).or_default();
         of.all.add(row);
         of.versions.entry(row.version).or_default().0.add(row);
-        *of.clients
-            .entry((row.client.clone(), row.client_version.clone()))
-            .or_default() += row.gets;
+    }
+    for row in clients {
+        let of = by_prompt.entry(&row.prompt).or_default();
+        of.clients.push(ClientUsage {
+            client: row.client.clone(),
+            version: row.client_version.clone(),
+            gets: row.gets,
+        });
     }
     for row in latency {
         let of = by_prompt.entry(&row.prompt).or_default();
@@ -179,16 +185,7 @@ pub fn usage<'a>(
             counts.times(times);
         }
         out.rising.extend(rising(prompt, &of.versions));
-        let mut clients: Vec<ClientUsage> = of
-            .clients
-            .into_iter()
-            .map(|((client, version), gets)| ClientUsage {
-                client,
-                version,
-                gets,
-            })
-            .collect();
-        clients.sort_by_key(|client| -client.gets);
+        of.clients.sort_by_key(|client| -client.gets);
         out.prompts.push(PromptUsage {
             prompt: prompt.to_owned(),
             all: of.all,
@@ -201,7 +198,7 @@ pub fn usage<'a>(
                     all,
                 })
                 .collect(),
-            clients,
+            clients: of.clients,
         });
     }
     out.prompts.sort_by_key(|prompt| -prompt.all.gets);
@@ -262,7 +259,7 @@ mod tests {
             row("d", 0, 100, 0),
             row("d", 7, 10, 90),
         ];
-        let usage = usage(&rows, &[], &[], ["a", "z", "c"].into_iter());
+        let usage = usage(&rows, &[], &[], &[], ["a", "z", "c"].into_iter());
         let rising: Vec<_> = usage
             .rising
             .iter()

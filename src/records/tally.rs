@@ -168,6 +168,11 @@ impl Tally {
                 sha256: &resource.sha256,
             })
             .collect();
+        let served = get.catalog.revision().commit().map(str::to_owned);
+        let (revision, path) = match &get.of {
+            Some((commit, path)) => (Some(commit.clone()), path.to_string()),
+            None => (served.clone(), get.prompt.path.to_string()),
+        };
         self.deliveries.push_back(DeliveryRow {
             seq: 0,
             at: get.at,
@@ -178,9 +183,10 @@ impl Tally {
             placeholder: get.given.placeholder,
             prompt: get.prompt.name.as_str().to_owned(),
             version: get.version.map(i64::from),
-            revision: get.catalog.revision().commit().map(str::to_owned),
-            path: get.prompt.path.to_string(),
+            revision,
+            path,
             sha256: get.prompt.sha256.to_string(),
+            resources_revision: served,
             resources: serde_json::to_string(&resources).unwrap_or_else(|_| "[]".into()),
         });
     }

@@ -200,6 +200,16 @@ impl Store {
         Ok(head)
     }
 
+    /// Says where main is in the place of what the newest row about main said: rows may be told in another order.
+    pub async fn correct_main(&self, said: &str, main: &str) -> Result<(), StoreError> {
+        sqlx::query("UPDATE audit_head SET main = $1 WHERE id = 1 AND main = $2")
+            .bind(main)
+            .bind(said)
+            .execute(&self.write)
+            .await?;
+        Ok(())
+    }
+
     /// The end of the chain.
     pub async fn audit_head(&self) -> Result<AuditHead, StoreError> {
         Ok(

@@ -83,7 +83,7 @@ const TABLES: [Table; 9] = tables! {
     "proposal_revision": "proposal, revision, head, pushed_by, pushed_at",
     "audit": "seq, at, actor, origin, action, subject, old_commit, new_commit, detail, previous, hash",
     "audit_head": "id, seq, hash, main",
-    "delivery": "seq, at, actor, client, client_version, via, placeholder, prompt, version, revision, path, sha256, resources",
+    "delivery": "seq, at, actor, client, client_version, via, placeholder, prompt, version, revision, path, sha256, resources_revision, resources",
     "usage_day": "prompt, version, client, client_version, day, gets, failed, refused, picks, micros_sum, micros_max",
     "usage_latency": "prompt, version, day, bucket, gets",
     "record_loss": "day, kind, lost",

@@ -25,7 +25,7 @@ pub use deliveries::{DeliveryFilter, DeliveryRow};
 pub use proposals::{ProposalRow, RevisionRow};
 pub use recents::RecentRow;
 pub use search::{SearchRow, SearchState, SearchText};
-pub use usage::{LatencyRow, LossRow, UsageRow};
+pub use usage::{ClientRow, LatencyRow, LossRow, UsageRow};
 pub use versions::{CommitRow, LabelRow, NameRow, VersionRow, VersionRows, VersionState};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");

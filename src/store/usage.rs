@@ -31,6 +31,19 @@ pub struct UsageRow {
     pub micros_max: i64,
 }
 
+/// Gets of a prompt by one client.
+#[derive(Debug, Clone, Default, PartialEq, Eq, FromRow)]
+pub struct ClientRow {
+    /// The prompt.
+    pub prompt: String,
+    /// The client, as it calls itself.
+    pub client: String,
+    /// The client's version.
+    pub client_version: String,
+    /// Times it was delivered.
+    pub gets: i64,
+}
+
 /// How many gets of one version of a prompt took how long on one day.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct LatencyRow {
@@ -133,22 +146,90 @@ impl Store {
         .await?)
     }
 
-    /// The times that gets took on the days from one to another, both included.
+    /// Use on the days from one to another, both included, by prompt and version: rows without client and day.
+    pub async fn usage_by_version(
+        &self,
+        from: i64,
+        to: i64,
+        prompt: Option<&str>,
+    ) -> Result<Vec<UsageRow>, StoreError> {
+        macro_rules! sql {
+            ($narrowed:literal) => {
+                concat!(
+                    "SELECT prompt, version, '' AS client, '' AS client_version, 0 AS day, SUM(gets) AS gets, SUM(failed) AS failed,
+                         SUM(refused) AS refused, SUM(picks) AS picks, SUM(micros_sum) AS micros_sum, MAX(micros_max) AS micros_max
+                     FROM usage_day WHERE day BETWEEN $1 AND $2",
+                    $narrowed,
+                    " GROUP BY prompt, version ORDER BY prompt, version"
+                )
+            };
+        }
+        self.of_days([sql!(""), sql!(" AND prompt = $3")], from, to, prompt)
+            .await
+    }
+
+    /// Gets on the days from one to another, both included, by prompt and client.
+    pub async fn gets_by_client(
+        &self,
+        from: i64,
+        to: i64,
+        prompt: Option<&str>,
+    ) -> Result<Vec<ClientRow>, StoreError> {
+        macro_rules! sql {
+            ($narrowed:literal) => {
+                concat!(
+                    "SELECT prompt, client, client_version, SUM(gets) AS gets
+                     FROM usage_day WHERE day BETWEEN $1 AND $2",
+                    $narrowed,
+                    " GROUP BY prompt, client, client_version ORDER BY prompt, client, client_version"
+                )
+            };
+        }
+        self.of_days([sql!(""), sql!(" AND prompt = $3")], from, to, prompt)
+            .await
+    }
+
+    /// Runs the first text for all prompts, or the second for one.
+    async fn of_days<R>(
+        &self,
+        sql: [&'static str; 2],
+        from: i64,
+        to: i64,
+        prompt: Option<&str>,
+    ) -> Result<Vec<R>, StoreError>
+    where
+        R: for<'r> FromRow<'r, sqlx::sqlite::SqliteRow> + Send + Unpin,
+    {
+        let [all, one] = sql;
+        let query = sqlx::query_as(if prompt.is_some() { one } else { all })
+            .bind(from)
+            .bind(to);
+        let query = match prompt {
+            Some(prompt) => query.bind(prompt.to_owned()),
+            None => query,
+        };
+        Ok(query.fetch_all(&self.read).await?)
+    }
+
+    /// The times that gets took on the days from one to another, both included: rows without day.
     pub async fn latency(
         &self,
         from: i64,
         to: i64,
         prompt: Option<&str>,
     ) -> Result<Vec<LatencyRow>, StoreError> {
-        Ok(sqlx::query_as(
-            "SELECT * FROM usage_latency WHERE day BETWEEN $1 AND $2 AND ($3 IS NULL OR prompt = $3)
-             ORDER BY prompt, version, day, bucket",
-        )
-        .bind(from)
-        .bind(to)
-        .bind(prompt)
-        .fetch_all(&self.read)
-        .await?)
+        macro_rules! sql {
+            ($narrowed:literal) => {
+                concat!(
+                    "SELECT prompt, version, 0 AS day, bucket, SUM(gets) AS gets
+                     FROM usage_latency WHERE day BETWEEN $1 AND $2",
+                    $narrowed,
+                    " GROUP BY prompt, version, bucket ORDER BY prompt, version, bucket"
+                )
+            };
+        }
+        self.of_days([sql!(""), sql!(" AND prompt = $3")], from, to, prompt)
+            .await
     }
 
     /// What could not be recorded on the days from one to another, both included.

@@ -148,9 +148,6 @@ pub(super) async fn make<'a>(
         version,
     } = find(call, name).await?;
     tracing::Span::current().record("prompt", prompt.name.as_str());
-    let number = version
-        .as_ref()
-        .and_then(|version| u32::try_from(version.number).ok());
     let started = Instant::now();
     let arguments: Vec<(&str, &str)> = arguments.collect();
     let limits = call.service.registry.limits();
@@ -166,7 +163,7 @@ pub(super) async fn make<'a>(
                 started,
                 Outcome::Refused,
                 &[],
-                number,
+                version.as_ref(),
             );
             return Err(error.into());
         }
@@ -182,7 +179,7 @@ pub(super) async fn make<'a>(
                 started,
                 Outcome::Delivered,
                 &resolved.entries,
-                number,
+                version.as_ref(),
             );
             Ok(Made {
                 catalog,
@@ -203,7 +200,7 @@ pub(super) async fn make<'a>(
                 started,
                 Outcome::Failed,
                 &[],
-                number,
+                version.as_ref(),
             );
             Err(failure)
         }
@@ -244,7 +241,7 @@ fn note(
     started: Instant,
     outcome: Outcome,
     resolved: &[ResolvedResource],
-    version: Option<u32>,
+    version: Option<&Numbered>,
 ) {
     let Some(records) = &call.service.records else {
         return;
@@ -260,7 +257,10 @@ fn note(
         took: started.elapsed(),
         catalog: catalog.clone(),
         prompt: prompt.clone(),
-        version,
+        version: version.and_then(|version| u32::try_from(version.number).ok()),
+        of: version
+            .and_then(|version| version.of.as_ref())
+            .map(|version| (version.commit.hex().to_string(), version.path.clone())),
         resources: resolved
             .iter()
             .filter_map(|entry| entry.resource.clone())

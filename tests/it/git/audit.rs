@@ -366,3 +366,78 @@ async fn old_rows_go_and_the_rest_stays_proven() {
     assert_eq!(differences.len(), 1, "{differences:?}");
     assert_eq!(differences[0].row, "1 to 22");
 }
+
+/// A push of main as a hook tells of it.
+fn told(old: &str, new: &str) -> AuditEntry {
+    AuditEntry {
+        actor: "local".into(),
+        action: "publish".into(),
+        subject: Some("refs/heads/main".into()),
+        old_commit: Some(old.into()),
+        new_commit: Some(new.into()),
+        main: Some(new.into()),
+        ..AuditEntry::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pushes_whose_hooks_tell_in_the_other_order_leave_their_rows_and_no_other() {
+    let mut host = Host::small().await;
+    let work = host.work("work");
+    let bare = host.bare();
+    let first = host.main();
+    let [second, third, fourth, fifth] = ["2", "3", "4", "5"].map(|text| {
+        let commit = work.change(&[("prompts/sre/after.md", &prompt(text))]);
+        let path = work.path.to_str().unwrap();
+        let fetched = git(&bare, &["fetch", "--quiet", path, "HEAD"]);
+        assert!(fetched.ok, "{}", fetched.text);
+        commit
+    });
+    let to = |commit: &str| assert!(git(&bare, &["update-ref", "refs/heads/main", commit]).ok);
+    let records = host.running.as_ref().unwrap().records.clone().unwrap();
+    let local = cuebook::access::Actor::local();
+    records.audit().expect(Some(&first), &second, &local, None);
+    records.audit().expect(Some(&second), &third, &local, None);
+    to(&second);
+    to(&third);
+    for (old, new) in [(&second, &third), (&first, &second)] {
+        records.audit().append(told(old, new)).await.unwrap();
+    }
+    // what the database says of main is put right, so that the next start finds nothing
+    soon("main to be put right", async {
+        while store(&host).audit_head().await.unwrap().main.as_ref() != Some(&third) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    drop(records);
+    host.stop().await;
+    host.start_again().await;
+    // told before main is seen there, as when a look comes between: no row either
+    let records = host.running.as_ref().unwrap().records.clone().unwrap();
+    let append = records.audit().append(told(&third, &fourth)).await;
+    append.unwrap();
+    to(&fourth);
+    // one past the gate is a row, though it goes where a push was told of a moment ago
+    to(&fifth);
+    until(&host, 5).await;
+    to(&fourth);
+    let all = until(&host, 6).await;
+    assert_eq!(
+        actions(&all),
+        ["publish", "publish", "publish", "publish", "move", "move"],
+        "{all:?}"
+    );
+    let moves: Vec<_> = all[4..]
+        .iter()
+        .map(|row| (row.old_commit.as_deref(), row.new_commit.as_deref()))
+        .collect();
+    assert_eq!(
+        moves,
+        [
+            (Some(&*fourth), Some(&*fifth)),
+            (Some(&*fifth), Some(&*fourth))
+        ]
+    );
+    assert_eq!(store(&host).verify_audit().await.unwrap(), []);
+}

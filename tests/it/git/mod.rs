@@ -3,6 +3,7 @@
 mod audit;
 mod budget;
 mod changes;
+mod delivered;
 mod disk;
 mod gate;
 mod hook;

@@ -140,7 +140,18 @@ async fn use_is_counted_by_prompt_client_and_outcome_and_holds_no_values() {
     let latency = store(&host).latency(0, i64::MAX, None).await.unwrap();
     assert_eq!(latency.iter().map(|row| row.gets).sum::<i64>(), 3);
     let names = ["route", "triage", "after", "code-review"];
-    let report = report::usage(&rows, &latency, &[], names.into_iter());
+    let today = calendar::day(cuebook::clock::unix_millis());
+    let by_version = store(&host)
+        .usage_by_version(today - 1, today, None)
+        .await
+        .unwrap();
+    let by_client = store(&host)
+        .gets_by_client(today - 1, today, Some("route"))
+        .await
+        .unwrap();
+    assert_eq!(by_version.len(), 1, "{by_version:?}");
+    assert_eq!((by_version[0].gets, by_version[0].refused), (3, 1));
+    let report = report::usage(&by_version, &by_client, &latency, &[], names.into_iter());
     assert_eq!(report.unused, ["after", "code-review", "triage"]);
     assert_eq!(report.prompts[0].clients[0].client, "Zed");
     assert!(report.prompts[0].all.p95_ms.unwrap() <= report.prompts[0].all.max_ms);
@@ -466,6 +477,7 @@ async fn what_does_not_fit_into_the_queue_is_counted_as_lost() {
         prompt: catalog.prompt("after").unwrap().clone(),
         catalog: catalog.clone(),
         version: None,
+        of: None,
         resources: Vec::new(),
         given: Given::default(),
     };
