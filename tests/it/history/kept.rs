@@ -215,3 +215,29 @@ async fn rows_of_other_rules_and_half_written_rows_are_not_used() {
         );
     }
 }
+
+#[test]
+fn a_file_of_labels_is_read_once_however_many_ask() {
+    let made = Histories::new(&commits());
+    let repository = made.repository();
+    let history = made.cold(made.ids.len() - 1).history;
+    let moves = |name: &str| -> Vec<(String, Option<u64>, String)> {
+        let moves = versions::log::moves(&repository, &history, name).unwrap();
+        moves
+            .into_iter()
+            .map(|m| (m.label, m.number, m.commit.subject.to_string()))
+            .collect()
+    };
+    let expected = [
+        ("production".to_owned(), Some(1), "commit 1".to_owned()),
+        ("production".to_owned(), Some(2), "commit 4".to_owned()),
+        ("production".to_owned(), None, "commit 7".to_owned()),
+    ];
+    assert_eq!(moves("a"), expected);
+    // nothing can be read any more
+    for entry in std::fs::read_dir(made.path().join("objects/pack")).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    assert_eq!(moves("a"), expected);
+    assert_eq!(moves("b"), []);
+}
