@@ -18,7 +18,8 @@ const KEPT: usize = 200_000;
 /// The entries of `labels.toml`: a version by prompt and label.
 type Entries = BTreeMap<(Arc<str>, Arc<str>), u64>;
 /// What differs between two of them: prompt, label, and the version it is on then. None where the second cannot be read.
-type Differs = Option<Arc<[(Arc<str>, Arc<str>, Option<u64>)]>>;
+type Differs = Option<Arc<[Differing]>>;
+type Differing = (Arc<str>, Arc<str>, Option<u64>);
 
 /// What one file has otherwise than another: it is the same for every prompt and whoever asks, so it is read once.
 struct Known {
@@ -88,7 +89,7 @@ fn entries(
     Ok(Some(out))
 }
 
-fn differs(before: &Entries, now: &Entries) -> Arc<[(Arc<str>, Arc<str>, Option<u64>)]> {
+fn differs(before: &Entries, now: &Entries) -> Arc<[Differing]> {
     let off = before.keys().filter(|key| !now.contains_key(*key));
     let off = off.map(|(prompt, label)| (prompt.clone(), label.clone(), None));
     let on = now
@@ -127,22 +128,19 @@ pub fn moves(
     for (position, at) in history.labels().enumerate().skip(first) {
         let key = (before.0, at.blob);
         let found = known().get(key);
-        let (differing, now) = match found {
-            Some(differing) => (differing, None),
-            None => {
-                let now = entries(&blobs, at.blob, &mut words)?;
-                let differing = match &now {
-                    Some(now) => {
-                        if before.1.is_none() {
-                            before.1 = entries(&blobs, before.0, &mut words)?;
-                        }
-                        Some(differs(before.1.get_or_insert_default(), now))
-                    }
-                    None => None,
-                };
-                known().put(key, differing.clone());
-                (differing, now)
+        let (differing, now) = if let Some(differing) = found {
+            (differing, None)
+        } else {
+            let now = entries(&blobs, at.blob, &mut words)?;
+            let mut differing = None;
+            if let Some(now) = &now {
+                if before.1.is_none() {
+                    before.1 = entries(&blobs, before.0, &mut words)?;
+                }
+                differing = Some(differs(before.1.get_or_insert_default(), now));
             }
+            known().put(key, differing.clone());
+            (differing, now)
         };
         let Some(differing) = differing else {
             continue;
