@@ -1,5 +1,6 @@
 //! `/api/v1/prompts/{name}/…`: the versions of a prompt, what differs between two, moving a label, going back.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Router;
@@ -28,6 +29,8 @@ use crate::versions::{diff, log};
 const MAX_BODY: usize = 64 * 1024;
 /// Versions that are listed, the newest.
 const LISTED: usize = 1000;
+/// Held by a request for the versions of a prompt while it reads git.
+static LOGS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 /// Longest reason, in characters.
 const MAX_REASON: usize = 2000;
 
@@ -149,21 +152,30 @@ async fn versions(State(api): State<Api>, Path(name): Path<String>) -> Response 
             numbered,
         } = known(&api, &name)?;
         let registry = api.registry.clone();
-        let (of, history) = (name.clone(), snapshot.history.clone());
-        let moves = blocking(move || {
-            let (Some(repository), Some(history)) = (registry.library().repository(), history)
+        let (of, snap) = (name.clone(), snapshot.clone());
+        // one of these at a time, which leaves a place to those who ask for a version
+        let _one = LOGS.lock().await;
+        let _permit = api
+            .registry
+            .reading()
+            .await
+            .map_err(|error| at_refusal(&error))?;
+        let (moves, mut labels) = blocking(move || {
+            let mut labels: HashMap<u64, Vec<String>> = HashMap::new();
+            for (label, prompt, number) in snap.latest.labels() {
+                if *prompt == *of {
+                    labels.entry(number).or_default().push(label.to_owned());
+                }
+            }
+            let (Some(repository), Some(history)) =
+                (registry.library().repository(), &snap.history)
             else {
-                return Ok(Vec::new());
+                return Ok((Vec::new(), labels));
             };
-            log::moves(repository, &history, &of).map_err(|error| internal(&error))
+            let moves = log::moves(repository, history, &of).map_err(|error| internal(&error))?;
+            Ok((moves, labels))
         })
         .await?;
-        let labels_of = |number: u64| {
-            let all = snapshot.latest.labels();
-            all.filter(|(_, of, on)| *of == name && *on == number)
-                .map(|(label, ..)| label.to_owned())
-                .collect()
-        };
         let versions = numbered
             .versions
             .iter()
@@ -173,7 +185,7 @@ async fn versions(State(api): State<Api>, Path(name): Path<String>) -> Response 
             .map(|(index, version)| ShownVersion {
                 version: index as u64 + 1,
                 path: version.path.clone(),
-                labels: labels_of(index as u64 + 1),
+                labels: labels.remove(&(index as u64 + 1)).unwrap_or_default(),
                 of: ShownCommit::from(&*version.commit),
             })
             .collect();

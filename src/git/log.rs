@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStderr, ChildStdout, Stdio};
 
 use super::process::git_with;
-use super::{GitError, Mode, Repository, TreeChange};
+use super::{Blobs, GitError, Mode, Repository, TreeChange};
 
 /// Longest header of a commit or path that is read, in bytes.
 const MAX_FIELD: u64 = 256 * 1024 * 1024;
@@ -45,6 +45,47 @@ fn subject(message: &str) -> String {
         .to_owned()
 }
 
+/// What a commit says of itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Said {
+    seconds: i64,
+    author: String,
+    subject: String,
+}
+
+/// Reads the bytes of a commit object. Both ways of reading a history do it here: git and libgit2 each decode, trim and
+/// mend in ways of their own.
+fn said(object: &[u8]) -> Said {
+    let (mut out, mut rest) = (Said::default(), object);
+    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        let line = &rest[..end];
+        rest = &rest[end + 1..];
+        if line.is_empty() {
+            out.subject = subject(&String::from_utf8_lossy(rest));
+            break;
+        }
+        if let Some(author) = line.strip_prefix(b"author ") {
+            let end = author.iter().rposition(|byte| *byte == b'<');
+            let name = String::from_utf8_lossy(&author[..end.unwrap_or(author.len())]);
+            name.trim().clone_into(&mut out.author);
+        } else if let Some(committer) = line.strip_prefix(b"committer ") {
+            let end = committer.iter().rposition(|byte| *byte == b'>');
+            let when = std::str::from_utf8(&committer[end.map_or(0, |end| end + 1)..]);
+            out.seconds = when
+                .ok()
+                .and_then(|when| when.split_whitespace().next()?.parse().ok())
+                .unwrap_or_default();
+        }
+    }
+    out
+}
+
+impl Blobs {
+    fn said(&self, commit: git2::Oid) -> Result<Said, GitError> {
+        Ok(said(self.repository.odb()?.read(commit)?.data()))
+    }
+}
+
 fn hex_id(text: &[u8]) -> Option<[u8; 20]> {
     let text = std::str::from_utf8(text).ok()?;
     let oid = (text.len() == 40).then(|| git2::Oid::from_str(text).ok())??;
@@ -59,6 +100,7 @@ pub struct FirstParents {
     child: Child,
     out: BufReader<ChildStdout>,
     errors: Option<ChildStderr>,
+    commits: Blobs,
     /// The header of the next commit, already read.
     next: Option<Vec<u8>>,
     done: bool,
@@ -88,8 +130,7 @@ impl Repository {
             "--no-abbrev",
             "--no-renames",
             "--no-color",
-            "--encoding=none",
-            "--format=format:%x01%H%x02%P%x02%ct%x02%an%n%B%x03",
+            "--format=format:%x01%H%x02%P%x03",
         ]);
         command.arg(tip);
         if let Some(since) = since {
@@ -100,6 +141,7 @@ impl Repository {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        let commits = self.blobs()?;
         let mut child = command.spawn().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => GitError::Missing,
             _ => error.into(),
@@ -110,6 +152,7 @@ impl Repository {
             child,
             out: BufReader::with_capacity(256 * 1024, out),
             errors,
+            commits,
             next: None,
             done: false,
         })
@@ -156,14 +199,13 @@ impl Repository {
         let mut out = Vec::with_capacity(chain.len());
         for (id, parent) in chain.into_iter().rev() {
             let changes = blobs.changes(&parent.to_string(), &id.to_string())?;
-            let commit = repository.find_commit(id)?;
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let said = blobs.said(id)?;
             out.push(LoggedCommit {
                 id: bytes(id),
                 parent: Some(bytes(parent)),
-                seconds: commit.time().seconds(),
-                author: text(commit.author().name_bytes()),
-                subject: subject(&text(commit.message_bytes())),
+                seconds: said.seconds,
+                author: said.author,
+                subject: said.subject,
                 changes: changes.into_iter().filter_map(logged).collect(),
             });
         }
@@ -229,29 +271,21 @@ impl FirstParents {
                 }
             },
         };
-        // nothing that git writes behind the message has this byte, so the last of them is the message's end
-        let end = header.iter().rposition(|byte| *byte == 3);
+        let end = header.iter().position(|byte| *byte == 3);
         let (header, rest) = header.split_at(end.ok_or_else(broken)?);
-        let mut parts = header[1..].splitn(4, |byte| *byte == 2);
+        let mut parts = header[1..].splitn(2, |byte| *byte == 2);
         let mut part = || parts.next().ok_or_else(broken);
         let id = hex_id(part()?).ok_or_else(broken)?;
         let parent = part()?.split(|byte| *byte == b' ').next().and_then(hex_id);
-        let seconds = std::str::from_utf8(part()?)
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .unwrap_or_default();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        // an author's name has no line break
-        let said = text(part()?);
-        let (author, message) = said.split_once('\n').ok_or_else(broken)?;
+        let said = self.commits.said(git2::Oid::from_bytes(&id)?)?;
         let rest = rest[1..].strip_prefix(b"\n").unwrap_or_default();
         let first = (!rest.is_empty()).then(|| rest.to_vec());
         let mut commit = LoggedCommit {
             id,
             parent,
-            seconds,
-            author: author.to_owned(),
-            subject: subject(message),
+            seconds: said.seconds,
+            author: said.author,
+            subject: said.subject,
             changes: Vec::new(),
         };
         let mut field = first;

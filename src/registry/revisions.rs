@@ -78,7 +78,7 @@ fn newest(latest: u64) -> String {
 
 impl Registry {
     /// Waits for a place among those who read other commits.
-    pub(super) async fn reading(&self) -> Result<tokio::sync::SemaphorePermit<'_>, AtError> {
+    pub async fn reading(&self) -> Result<tokio::sync::SemaphorePermit<'_>, AtError> {
         tokio::time::timeout(Duration::from_secs(5), self.reading_revisions.acquire())
             .await
             .map_err(|_| AtError::Busy)?

@@ -125,6 +125,15 @@ impl Search {
             return Ok(());
         };
         let mut held = self.rows.lock().await;
+        self.catch_up_with(store, registry, &mut held).await
+    }
+
+    async fn catch_up_with(
+        self: &Arc<Self>,
+        store: &Store,
+        registry: &Registry,
+        held: &mut Option<Rows>,
+    ) -> Result<(), StoreError> {
         let rows = match held.take() {
             Some(rows) => rows,
             None => load(store).await?,
@@ -219,15 +228,19 @@ impl Search {
         let Some(store) = self.store.get() else {
             return Ok(Vec::new());
         };
+        // nobody writes until they are compared: they are at these documents, whatever is published meanwhile
+        let mut held = self.rows.lock().await;
         let catalog = registry.snapshot().catalog.clone();
         let this = self.clone();
-        let documents = super::off_thread(move || this.documents(&catalog)).await;
+        let mut documents = super::off_thread(move || this.documents(&catalog)).await;
         let digest = documents.digest().hex();
         let at = store.search_state().await?.and_then(|state| state.digest);
         if at.as_deref() != Some(&digest) {
-            self.catch_up(registry).await?;
+            self.catch_up_with(store, registry, &mut held).await?;
+            if let Some(written) = held.as_ref().and_then(|rows| rows.at.clone()) {
+                documents = written;
+            }
         }
-        let _held = self.rows.lock().await;
         let mut out = Vec::new();
         let mut expected: BTreeMap<(String, String), String> = documents
             .all()

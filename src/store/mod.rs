@@ -74,6 +74,9 @@ pub enum StoreError {
         /// Why it could not be moved.
         error: std::io::Error,
     },
+    /// Somebody else has written the versions meanwhile.
+    #[error("another process writes the versions to the database; end it")]
+    Overtaken,
     /// SQLite failed in another way.
     #[error("the database: {0}")]
     Database(#[source] sqlx::Error),
@@ -128,6 +131,8 @@ pub struct Store {
     path: Arc<Path>,
     identity: Option<u64>,
     mended: Option<Arc<Mended>>,
+    /// Held by who writes versions, in several transactions.
+    versions: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What is written together.
@@ -218,6 +223,7 @@ impl Store {
             path: path.into(),
             identity: identity(path),
             mended: None,
+            versions: Arc::default(),
         })
     }
 

@@ -7,6 +7,8 @@ use super::{Store, StoreError};
 /// Rows written by one statement: SQLite binds at most 32,766 values.
 const AT_ONCE: usize = 4000;
 
+const STATE: &str = "SELECT rule, tip FROM version_state WHERE id = 1";
+
 /// Where the rows are at.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct VersionState {
@@ -80,35 +82,42 @@ pub struct VersionRows {
 impl Store {
     /// Where the rows are at; none before the first were written.
     pub async fn version_state(&self) -> Result<Option<VersionState>, StoreError> {
-        Ok(
-            sqlx::query_as("SELECT rule, tip FROM version_state WHERE id = 1")
-                .fetch_optional(&self.read)
-                .await?,
-        )
+        Ok(sqlx::query_as(STATE).fetch_optional(&self.read).await?)
     }
 
-    /// Every row.
-    pub async fn version_rows(&self) -> Result<VersionRows, StoreError> {
-        Ok(VersionRows {
+    /// Where the rows are at, and every row, as they are at one moment.
+    pub async fn version_rows(&self) -> Result<(Option<VersionState>, VersionRows), StoreError> {
+        let mut transaction = self.read.begin().await?;
+        let state = sqlx::query_as(STATE)
+            .fetch_optional(&mut *transaction)
+            .await?;
+        let rows = VersionRows {
             commits: sqlx::query_as(
                 "SELECT commit_id, seconds, author, subject FROM version_commit ORDER BY commit_id",
             )
-            .fetch_all(&self.read)
+            .fetch_all(&mut *transaction)
             .await?,
             names: sqlx::query_as("SELECT name, last FROM version_name ORDER BY name")
-                .fetch_all(&self.read)
+                .fetch_all(&mut *transaction)
                 .await?,
             versions: sqlx::query_as(
                 "SELECT name, number, commit_id, path, content FROM version ORDER BY name, number",
             )
-            .fetch_all(&self.read)
+            .fetch_all(&mut *transaction)
             .await?,
             labels: sqlx::query_as(
                 "SELECT position, commit_id, blob FROM label_change ORDER BY position",
             )
-            .fetch_all(&self.read)
+            .fetch_all(&mut *transaction)
             .await?,
-        })
+        };
+        transaction.commit().await?;
+        Ok((state, rows))
+    }
+
+    /// Waits until nobody else writes versions; to be held over what is read to write them.
+    pub async fn writing_versions(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.versions.lock().await
     }
 
     /// Removes every row, before others are written.
@@ -128,13 +137,21 @@ impl Store {
     }
 
     /// Adds rows, or puts them in the place of those that have their keys, and says where the rows are at then; in one
-    /// transaction.
+    /// transaction. False, and nothing is written, where they are not at `expected`.
     pub async fn put_versions(
         &self,
         rows: &VersionRows,
+        expected: Option<&VersionState>,
         state: &VersionState,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let mut transaction = self.write.begin_with("BEGIN IMMEDIATE").await?;
+        let at: Option<VersionState> = sqlx::query_as(STATE)
+            .fetch_optional(&mut *transaction)
+            .await?;
+        if at.as_ref() != expected {
+            transaction.rollback().await?;
+            return Ok(false);
+        }
         for share in rows.commits.chunks(AT_ONCE) {
             let mut query = QueryBuilder::<Sqlite>::new(
                 "INSERT INTO version_commit (commit_id, seconds, author, subject) ",
@@ -202,6 +219,6 @@ impl Store {
         .execute(&mut *transaction)
         .await?;
         transaction.commit().await?;
-        Ok(())
+        Ok(true)
     }
 }

@@ -1,14 +1,103 @@
 //! What happened to a prompt: its versions, and the labels that were put on them.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use lru::LruCache;
 
 use crate::catalog::library::labels;
-use crate::git::{GitError, Repository};
-use crate::history::{Commit, History};
+use crate::git::{Blobs, GitError, Repository};
+use crate::history::{Commit, History, Id};
 use crate::prompt::source::Source;
 
 /// Changes of the labels that are looked at; older ones are not shown.
 const LOOKED_AT: usize = 2000;
+/// Moves of labels that are kept, of all prompts.
+const KEPT: usize = 200_000;
+
+/// The entries of `labels.toml`: a version by prompt and label.
+type Entries = BTreeMap<(Arc<str>, Arc<str>), u64>;
+/// What differs between two of them: prompt, label, and the version it is on then. None where the second cannot be read.
+type Differs = Option<Arc<[Differing]>>;
+type Differing = (Arc<str>, Arc<str>, Option<u64>);
+
+/// What one file has otherwise than another: it is the same for every prompt and whoever asks, so it is read once.
+struct Known {
+    between: LruCache<(Option<Id>, Option<Id>), Differs>,
+    moves: usize,
+}
+
+static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(|| {
+    Mutex::new(Known {
+        between: LruCache::unbounded(),
+        moves: 0,
+    })
+});
+
+impl Known {
+    fn get(&mut self, key: (Option<Id>, Option<Id>)) -> Option<Differs> {
+        self.between.get(&key).cloned()
+    }
+
+    fn put(&mut self, key: (Option<Id>, Option<Id>), differs: Differs) {
+        // an entry costs something by itself
+        let cost = |differs: &Differs| 1 + differs.as_ref().map_or(0, |moves| moves.len());
+        self.moves += cost(&differs);
+        if let Some((_, before)) = self.between.push(key, differs) {
+            self.moves -= cost(&before);
+        }
+        while self.moves > KEPT
+            && let Some((_, oldest)) = self.between.pop_lru()
+        {
+            self.moves -= cost(&oldest);
+        }
+    }
+}
+
+fn known() -> std::sync::MutexGuard<'static, Known> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The entries of a file; none where it cannot be read.
+fn entries(
+    blobs: &Blobs,
+    blob: Option<Id>,
+    words: &mut HashSet<Arc<str>>,
+) -> Result<Option<Entries>, GitError> {
+    let text = match blob {
+        Some(blob) => blobs.read(blob)?,
+        None => Vec::new(),
+    };
+    let Ok(source) = Source::decode(&"labels.toml".into(), &text) else {
+        return Ok(None);
+    };
+    let mut word = |text: String| -> Arc<str> {
+        if let Some(known) = words.get(&*text) {
+            return known.clone();
+        }
+        let word: Arc<str> = text.into();
+        words.insert(word.clone());
+        word
+    };
+    let mut out = Entries::new();
+    for (label, versions) in labels(&source, &mut Vec::new()) {
+        let label = word(label);
+        for (prompt, (number, _)) in versions {
+            out.insert((word(prompt), label.clone()), number);
+        }
+    }
+    Ok(Some(out))
+}
+
+fn differs(before: &Entries, now: &Entries) -> Arc<[Differing]> {
+    let off = before.keys().filter(|key| !now.contains_key(*key));
+    let off = off.map(|(prompt, label)| (prompt.clone(), label.clone(), None));
+    let on = now
+        .iter()
+        .filter(|(key, number)| before.get(*key) != Some(*number));
+    let on = on.map(|((prompt, label), number)| (prompt.clone(), label.clone(), Some(*number)));
+    off.chain(on).collect()
+}
 
 /// A label that was put on a version of a prompt, or taken off it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,43 +118,43 @@ pub fn moves(
     name: &str,
 ) -> Result<Vec<Move>, GitError> {
     let blobs = repository.blobs()?;
-    let mut before = std::collections::BTreeMap::new();
+    let mut words = HashSet::new();
+    // the last file that could be read, and what it says once that is needed
+    let mut before: (Option<Id>, Option<Entries>) = (None, Some(Entries::new()));
     let mut out = Vec::new();
     let skipped = history.labels().count().saturating_sub(LOOKED_AT);
-    for (position, at) in history.labels().enumerate() {
-        // the one before the first that is shown says what that changed
-        if position + 1 < skipped {
-            continue;
-        }
-        let text = match at.blob {
-            Some(blob) => blobs.read(blob)?,
-            None => Vec::new(),
-        };
-        let Ok(source) = Source::decode(&"labels.toml".into(), &text) else {
-            continue;
-        };
-        let now: std::collections::BTreeMap<String, u64> = labels(&source, &mut Vec::new())
-            .into_iter()
-            .filter_map(|(label, entries)| Some((label, entries.get(name)?.0)))
-            .collect();
-        if position >= skipped {
-            let mut note = |label: &String, number| {
-                out.push(Move {
-                    label: label.clone(),
-                    number,
-                    commit: at.commit.clone(),
-                });
-            };
-            for label in before.keys().filter(|label| !now.contains_key(*label)) {
-                note(label, None);
-            }
-            for (label, number) in &now {
-                if before.get(label) != Some(number) {
-                    note(label, Some(*number));
+    // the one before the first that is shown says what that changed
+    let first = skipped.saturating_sub(1);
+    for (position, at) in history.labels().enumerate().skip(first) {
+        let key = (before.0, at.blob);
+        let found = known().get(key);
+        let (differing, now) = if let Some(differing) = found {
+            (differing, None)
+        } else {
+            let now = entries(&blobs, at.blob, &mut words)?;
+            let mut differing = None;
+            if let Some(now) = &now {
+                if before.1.is_none() {
+                    before.1 = entries(&blobs, before.0, &mut words)?;
                 }
+                differing = Some(differs(before.1.get_or_insert_default(), now));
             }
+            known().put(key, differing.clone());
+            (differing, now)
+        };
+        let Some(differing) = differing else {
+            continue;
+        };
+        before = (at.blob, now);
+        if position < skipped {
+            continue;
         }
-        before = now;
+        let of = differing.iter().filter(|(prompt, ..)| **prompt == *name);
+        out.extend(of.map(|(_, label, number)| Move {
+            label: label.to_string(),
+            number: *number,
+            commit: at.commit.clone(),
+        }));
     }
     Ok(out)
 }

@@ -7,9 +7,9 @@ pub mod diff;
 pub mod log;
 mod rows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +24,10 @@ use crate::store::{IndexDifference, Store, StoreError, VersionRows, VersionState
 const AGAIN: Duration = Duration::from_secs(30);
 /// Versions that are written in one transaction: others who write wait for no more.
 const BATCH: usize = 20_000;
+/// How long rows may be behind what is served before that is a fault.
+const LATE: Duration = Duration::from_secs(10);
+/// Time between two looks at where the rows are.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Why the rows could not be proven or made again.
 #[derive(Debug, thiserror::Error)]
@@ -41,13 +45,12 @@ pub enum VersionsError {
 
 /// The versions that the database holds, where they are whole and of this release's rules.
 pub async fn load(store: &Store) -> Result<Option<History>, StoreError> {
-    let Some(state) = store.version_state().await? else {
+    let (Some(state), rows) = store.version_rows().await? else {
         return Ok(None);
     };
     if state.rule != RULE || state.tip.is_empty() {
         return Ok(None);
     }
-    let rows = store.version_rows().await?;
     let history = rows::history(&state.tip, rows);
     if history.is_none() {
         tracing::warn!("the kept versions are damaged; they are counted again");
@@ -97,38 +100,75 @@ pub async fn keep(
     }
 }
 
-/// Writes what a history has beyond another; all of it, where it does not go on from that.
+fn state(tip: &str) -> VersionState {
+    VersionState {
+        rule: RULE,
+        tip: tip.to_owned(),
+    }
+}
+
+fn state_of(history: &History) -> Option<VersionState> {
+    history.tip().map(|tip| state(&hex(&tip)))
+}
+
+/// Writes what a history has beyond another, where the rows are at that; all of it, where they are not or it does not
+/// go on from that.
 pub async fn write(
     store: &Store,
     before: Option<&History>,
     now: &History,
 ) -> Result<(), StoreError> {
-    let Some(tip) = now.tip() else { return Ok(()) };
-    let state = |tip: &str| VersionState {
-        rule: RULE,
-        tip: tip.to_owned(),
+    let _one = store.writing_versions().await;
+    let Some(tip) = state_of(now) else {
+        return Ok(());
     };
-    let tip = state(&hex(&tip));
-    if let Some(added) = before.and_then(|before| rows::added(before, now))
-        && added.versions.len() <= BATCH
-    {
-        return store.put_versions(&added, &tip).await;
+    if let Some(before) = before {
+        let at = store.version_state().await?;
+        // whoever wrote it wrote all of it
+        if at.as_ref() == Some(&tip) {
+            return Ok(());
+        }
+        if let Some(added) = rows::added(before, now)
+            && added.versions.len() <= BATCH
+            && store
+                .put_versions(&added, state_of(before).as_ref(), &tip)
+                .await?
+        {
+            return Ok(());
+        }
     }
+    write_all(store, now).await
+}
+
+/// Writes every row anew, for who holds the right to.
+async fn write_all(store: &Store, now: &History) -> Result<(), StoreError> {
+    let Some(tip) = state_of(now) else {
+        return Ok(());
+    };
     store.clear_versions().await?;
     let mut rows = rows::all(now);
     let versions = std::mem::take(&mut rows.versions);
+    let half = state("");
+    let mut at = None;
     // the tip comes last: until it is there, a start counts from git
     for share in versions.chunks(BATCH) {
         let share = VersionRows {
             versions: share.to_vec(),
             ..VersionRows::default()
         };
-        store.put_versions(&share, &state("")).await?;
+        if !store.put_versions(&share, at, &half).await? {
+            return Err(StoreError::Overtaken);
+        }
+        at = Some(&half);
     }
-    store.put_versions(&rows, &tip).await
+    if !store.put_versions(&rows, at, &tip).await? {
+        return Err(StoreError::Overtaken);
+    }
+    Ok(())
 }
 
-/// Counts the versions from git and compares them with the rows: how many rows, and every one that differs.
+/// Counts the versions from git and compares them with the rows: how many rows, and every one that differs. Writes
+/// nothing; rows that are late are waited for, 10 seconds at most.
 pub async fn verify(
     registry: &Arc<Registry>,
     store: &Store,
@@ -137,21 +177,42 @@ pub async fn verify(
     tokio::task::spawn_blocking(move || counting.count())
         .await
         .map_err(|_| VersionsError::Ended)??;
-    let Some(held) = registry.snapshot().history.clone() else {
-        return Ok((0, Vec::new()));
+    // what was served meanwhile: rows that are at none of it are late, or are not what git says
+    let mut served: HashMap<String, Arc<History>> = HashMap::new();
+    let started = Instant::now();
+    let (held, tip, found) = loop {
+        let Some(now) = registry.snapshot().history.clone() else {
+            return Ok((0, Vec::new()));
+        };
+        let Some(expected) = state_of(&now) else {
+            return Ok((0, Vec::new()));
+        };
+        served.entry(expected.tip.clone()).or_insert(now);
+        let known = |at: Option<VersionState>| {
+            at.filter(|at| at.rule == RULE)
+                .and_then(|at| served.get(&at.tip).cloned().map(|held| (held, at.tip)))
+        };
+        if known(store.version_state().await?).is_some() {
+            let (at, rows) = store.version_rows().await?;
+            if let Some((held, tip)) = known(at) {
+                break (held, tip, rows::shown(&rows));
+            }
+        }
+        if started.elapsed() > LATE {
+            let (at, rows) = store.version_rows().await?;
+            let late = IndexDifference {
+                table: "version_state",
+                row: "the commit they reach".to_owned(),
+                expected: Some(expected.tip),
+                found: at.map(|at| at.tip),
+            };
+            let rows = rows::shown(&rows).values().map(BTreeMap::len).sum();
+            return Ok((rows, vec![late]));
+        }
+        tokio::time::sleep(LOOK).await;
     };
-    let Some(tip) = held.tip().map(|tip| hex(&tip)) else {
-        return Ok((0, Vec::new()));
-    };
-    // rows are written behind what is served: that they are late is no damage
-    let state = store.version_state().await?;
-    if state.is_none_or(|state| state.rule != RULE || state.tip != *tip) {
-        let before = load(store).await?;
-        write(store, before.as_ref(), &held).await?;
-    }
     let counted = count(registry, &tip).await?.history;
     let expected = rows::shown(&rows::all(&counted));
-    let found = rows::shown(&store.version_rows().await?);
     let mut out = differences(&expected, &found);
     if *counted != *held {
         let held = rows::shown(&rows::all(&held));
@@ -174,8 +235,10 @@ pub async fn reindex(registry: &Arc<Registry>, store: &Store) -> Result<(), Vers
     tokio::task::spawn_blocking(move || counting.recount())
         .await
         .map_err(|_| VersionsError::Ended)??;
+    let _one = store.writing_versions().await;
+    // what is served now, not before the wait
     if let Some(history) = registry.snapshot().history.clone() {
-        write(store, None, &history).await?;
+        write_all(store, &history).await?;
     }
     Ok(())
 }

@@ -144,3 +144,52 @@ async fn a_push_may_not_break_what_a_label_serves() {
     assert_eq!(got(&host, "a").await, ("first\n".into(), json!(1)));
     host.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_whole_after_publishes_beside_verify_and_reindex() {
+    let mut host = Host::small().await;
+    version(&host, "after").await;
+    let looked = async |path: &str| {
+        let headers = [("Content-Type", "application/json")];
+        let reply = send(host.address, "POST", path, &headers, b"{}").await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let said = reply.json();
+        assert_eq!(said["ok"], true, "{path}: {said}");
+        said
+    };
+    let work = host.work("author");
+    let publishing = tokio::task::spawn_blocking(move || {
+        for i in 0..12 {
+            let name = format!("prompts/new{i}.md");
+            work.publish(&[
+                ("prompts/sre/after.md", &prompt(&format!("text {i}"))),
+                (&name, &prompt("new")),
+            ]);
+        }
+    });
+    let mut rounds = 0;
+    while !publishing.is_finished() || rounds == 0 {
+        tokio::join!(looked("/api/v1/verify"), looked("/api/v1/reindex"));
+        rounds += 1;
+    }
+    publishing.await.unwrap();
+    kept_up(&host).await;
+    let before = looked("/api/v1/verify").await;
+    host.stop().await;
+    host.start_again().await;
+    let headers = [("Content-Type", "application/json")];
+    let reply = send(host.address, "POST", "/api/v1/verify", &headers, b"{}").await;
+    let after = reply.json();
+    assert_eq!(after["ok"], true, "{after}");
+    let rows = |said: &Value| {
+        let tables = said["tables"].as_array().unwrap();
+        tables
+            .iter()
+            .find(|table| table["name"] == "versions")
+            .unwrap()["rows"]
+            .clone()
+    };
+    assert_eq!(rows(&before), rows(&after));
+    assert_eq!(got(&host, "after").await.1, json!(13));
+    host.stop().await;
+}

@@ -275,3 +275,71 @@ fn odd_messages_and_links_do_not_disturb_the_reading() {
     assert_eq!(all[1..], few[..]);
     assert_eq!(repository.few_first_parents(&tip, &root, 2).unwrap(), None);
 }
+
+#[test]
+fn commits_that_are_not_utf8_are_the_same_in_both_ways() {
+    let library = crate::support::library::TestLibrary::empty();
+    library.write_bytes("prompts/a.md", b"0");
+    library.commit("root");
+    // as git writes them for i18n.commitEncoding, and names that it keeps and libgit2 trims, or the other way
+    let heads: [(&[u8], &[u8], &[u8]); 4] = [
+        (
+            b"\xc8\xab\xb1\xe6\xb5\xbf",
+            b"encoding EUC-KR\n",
+            b"\xb0\xe1\xc1\xa6",
+        ),
+        (b"Jos\xe9", b"encoding ISO-8859-1\n", b"caf\xe9"),
+        (b"  odd \t", b"", b"\n\n  blanks first \n"),
+        (b"Jos\xe9", b"", b"\x01\x02\x03\xff"),
+    ];
+    let clone = library.clone();
+    let at = |arguments: &[&str]| {
+        crate::support::library::git(&clone, arguments)
+            .trim()
+            .to_owned()
+    };
+    for (i, (author, encoding, message)) in heads.iter().enumerate() {
+        library.write_bytes("prompts/a.md", i.to_string().as_bytes());
+        at(&["add", "--all"]);
+        let mut object = format!(
+            "tree {}\nparent {}\nauthor ",
+            at(&["write-tree"]),
+            at(&["rev-parse", "HEAD"])
+        )
+        .into_bytes();
+        object.extend_from_slice(author);
+        object.extend_from_slice(b" <a@x> 1700000000 +0900\ncommitter C <c@x> 1700000001 +0900\n");
+        object.extend_from_slice(encoding);
+        object.push(b'\n');
+        object.extend_from_slice(message);
+        let file = clone.join(".git/object");
+        std::fs::write(&file, object).unwrap();
+        let id = at(&[
+            "hash-object",
+            "-t",
+            "commit",
+            "-w",
+            "--literally",
+            ".git/object",
+        ]);
+        at(&["update-ref", "HEAD", &id]);
+    }
+    library.push();
+    let repository = cuebook::git::Repository::open(&library.bare()).unwrap();
+    let tip = at(&["rev-parse", "HEAD"]);
+    let all: Vec<_> = repository
+        .first_parents(&tip, None)
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let root = cuebook::prompt::parse::hex(&all[0].id);
+    let few = repository
+        .few_first_parents(&tip, &root, 10)
+        .unwrap()
+        .unwrap();
+    assert_eq!(all[1..], few[..]);
+    assert_eq!(all.len(), 5);
+    let said = |i: usize| (&*all[i].author, &*all[i].subject, all[i].seconds);
+    assert_eq!(said(3), ("odd", "blanks first", 1_700_000_001));
+    assert_eq!(said(2).1, "caf\u{fffd}");
+}

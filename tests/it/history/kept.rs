@@ -112,9 +112,18 @@ async fn what_is_written_is_read_again_at_once_or_commit_by_commit() {
         before = Some(now);
     }
     assert_eq!(kept.differing().await, Vec::<String>::new());
+    // somebody who is late: what there is goes, and is never mixed with theirs
+    let (third, fourth) = (kept.made.cold(2).history, kept.made.cold(3).history);
+    versions::write(&kept.store, Some(&third), &fourth)
+        .await
+        .unwrap();
+    assert_eq!(
+        versions::load(&kept.store).await.unwrap().as_ref(),
+        Some(&*fourth)
+    );
     // main was rewound, and another database
     let earlier = kept.made.cold(2).history;
-    versions::write(&kept.store, before.as_deref(), &earlier)
+    versions::write(&kept.store, Some(&fourth), &earlier)
         .await
         .unwrap();
     assert_eq!(
@@ -137,8 +146,6 @@ async fn what_is_written_is_read_again_at_once_or_commit_by_commit() {
 async fn a_row_that_is_not_what_git_says_is_named_and_made_right() {
     let kept = Kept::new().await;
     let history = kept.history();
-    // nothing is written yet: it is, and then compared
-    assert_eq!(kept.differing().await, Vec::<String>::new());
     for (statement, named) in [
         (
             "UPDATE version SET content = '0000000000000000000000000000000000000000' WHERE name = 'a' AND number = 2",
@@ -207,4 +214,30 @@ async fn rows_of_other_rules_and_half_written_rows_are_not_used() {
             "{statement}"
         );
     }
+}
+
+#[test]
+fn a_file_of_labels_is_read_once_however_many_ask() {
+    let made = Histories::new(&commits());
+    let repository = made.repository();
+    let history = made.cold(made.ids.len() - 1).history;
+    let moves = |name: &str| -> Vec<(String, Option<u64>, String)> {
+        let moves = versions::log::moves(&repository, &history, name).unwrap();
+        moves
+            .into_iter()
+            .map(|m| (m.label, m.number, m.commit.subject.to_string()))
+            .collect()
+    };
+    let expected = [
+        ("production".to_owned(), Some(1), "commit 1".to_owned()),
+        ("production".to_owned(), Some(2), "commit 4".to_owned()),
+        ("production".to_owned(), None, "commit 7".to_owned()),
+    ];
+    assert_eq!(moves("a"), expected);
+    // nothing can be read any more
+    let objects = made.path().join("objects");
+    std::fs::remove_dir_all(&objects).unwrap();
+    std::fs::create_dir(&objects).unwrap();
+    assert_eq!(moves("a"), expected);
+    assert_eq!(moves("b"), []);
 }
