@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::changes::{gate, place, refusal};
+use super::changes::{self, gate, refusal};
 use super::preview::at_refusal;
 use super::{Api, Refusal, by, json, parse, read};
 use crate::catalog::relabel::{RelabelError, relabel};
@@ -369,7 +369,7 @@ where
     F: Fn(&Tip) -> Result<Change, Unmade> + Send + Sync + 'static,
 {
     let gate = gate(api)?.clone();
-    let place = place(api).await?;
+    let place = changes::place(api).await?;
     // whoever hangs up has it published all the same, or not at all
     let published = api
         .writing
