@@ -302,39 +302,45 @@ async fn without_a_database_prompts_are_served_and_published_and_proposals_refus
         .unwrap();
         pool.close().await;
     };
-    for (kind, words) in [
-        ("corrupt", "cuebook.db: "),
-        (
-            "newer",
-            "was written by a newer release of cuebook (migration 9999)",
-        ),
-    ] {
-        let mut host = Host::small().await;
-        let work = host.work("work");
-        host.stop().await;
-        let database = host.data_dir().join("cuebook.db");
-        if kind == "corrupt" {
-            std::fs::write(&database, noise(8192, 5)).unwrap();
-        } else {
-            std::fs::remove_file(&database).unwrap();
-            newer(&database).await;
-        }
-        let before = std::fs::read(&database).unwrap();
-        host.start_again().await;
-        work.publish(&[("prompts/sre/after.md", &prompt("Published."))]);
-        assert_eq!(host.text("after").await, "Published.\n");
-        work.change(&[("prompts/sre/after.md", &prompt("Proposed."))]);
-        let said = work.no(&["push", "origin", FOR]);
-        said.says("remote: refused: no proposals can be taken: ");
-        said.says(words);
-        assert_eq!(refs(&host), Vec::<String>::new());
-        host.stop().await;
-        assert_eq!(
-            std::fs::read(&database).unwrap(),
-            before,
-            "what it cannot read is left alone"
-        );
-    }
+    let mut host = Host::small().await;
+    let work = host.work("work");
+    host.stop().await;
+    let database = host.data_dir().join("cuebook.db");
+    std::fs::remove_file(&database).unwrap();
+    newer(&database).await;
+    let before = std::fs::read(&database).unwrap();
+    host.start_again().await;
+    work.publish(&[("prompts/sre/after.md", &prompt("Published."))]);
+    assert_eq!(host.text("after").await, "Published.\n");
+    work.change(&[("prompts/sre/after.md", &prompt("Proposed."))]);
+    let said = work.no(&["push", "origin", FOR]);
+    said.says("remote: refused: no proposals can be taken: ");
+    said.says("was written by a newer release of cuebook (migration 9999)");
+    assert_eq!(refs(&host), Vec::<String>::new());
+    host.stop().await;
+    assert_eq!(
+        std::fs::read(&database).unwrap(),
+        before,
+        "what it cannot read is left alone"
+    );
+}
+
+/// A damaged file is kept under another name, and a new one takes what follows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_database_is_kept_and_a_new_one_takes_proposals() {
+    let mut host = Host::small().await;
+    let work = host.work("work");
+    host.stop().await;
+    let database = host.data_dir().join("cuebook.db");
+    let damaged = noise(8192, 5);
+    std::fs::write(&database, &damaged).unwrap();
+    host.start_again().await;
+    work.publish(&[("prompts/sre/after.md", &prompt("Published."))]);
+    assert_eq!(host.text("after").await, "Published.\n");
+    work.change(&[("prompts/sre/after.md", &prompt("Proposed."))]);
+    work.ok(&["push", "origin", FOR]).says("opened proposal 1");
+    let kept = std::fs::read(host.data_dir().join("cuebook.db.damaged-1")).unwrap();
+    assert!(kept == damaged, "it is kept to the byte");
 }
 
 #[tokio::test(flavor = "multi_thread")]
