@@ -16,7 +16,7 @@ pub(super) enum Kind {
     Refusal,
     /// To a worker: a job as JSON.
     Job,
-    /// From a worker: CPU time, then the texts as [`texts`] writes them.
+    /// From a worker: CPU time, then the texts as `texts` writes them.
     Texts,
     /// From a worker: CPU time, then a [`JobError`] as JSON.
     Failed,
