@@ -275,6 +275,16 @@ pub fn check_labels<'a, N: Iterator<Item = &'a str>>(
     }
 }
 
+/// The problem that a label is on a version that there is not.
+pub const NO_SUCH_VERSION: &str = "label-no-version";
+/// The problem that the version a served label is on does not pass the check.
+pub const LABEL_FAILS: &str = "label-fails";
+
+/// Whether only who knows the versions finds a problem: a check of the files alone does not.
+pub fn rests_on_versions(code: &str) -> bool {
+    code == NO_SUCH_VERSION || code == LABEL_FAILS
+}
+
 /// Labels must be on versions that exist: `latest` gives how many a prompt has.
 pub fn check_label_versions(
     source: &Source,
@@ -294,7 +304,7 @@ pub fn check_label_versions(
             };
             problems.push(source.problem(
                 Severity::Error,
-                "label-version",
+                NO_SUCH_VERSION,
                 span.clone(),
                 format!("label `{label}` is on v{number} of `{prompt}`, which does not exist"),
                 Some(hint),

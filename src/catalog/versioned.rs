@@ -70,12 +70,16 @@ impl Catalog {
             Some((&labels.0, span.clone()))
         });
         match place {
-            Some((source, span)) => {
-                source.problem(Severity::Error, "label-fails", span, message, Some(hint))
-            }
+            Some((source, span)) => source.problem(
+                Severity::Error,
+                library::LABEL_FAILS,
+                span,
+                message,
+                Some(hint),
+            ),
             None => Problem::whole(
                 Severity::Error,
-                "label-fails",
+                library::LABEL_FAILS,
                 &"labels.toml".into(),
                 message,
                 Some(hint),

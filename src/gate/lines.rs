@@ -61,11 +61,17 @@ pub(super) fn problems(found: &[&Problem]) -> Vec<String> {
 }
 
 /// The last line of a refused push: `errors` are problems of its content; a ref that may not move so has said why.
-pub(super) fn refused_by(errors: usize, refs: usize) -> Option<String> {
+/// `checkable`: whether a check of a clone, which knows no versions, finds all of them.
+pub(super) fn refused_by(errors: usize, refs: usize, checkable: bool) -> Option<String> {
     if errors > 0 {
         let them = if errors == 1 { "it" } else { "them" };
+        let check = if checkable {
+            "; `cuebook check` in your clone finds the same"
+        } else {
+            ""
+        };
         Some(format!(
-            "refused: {}; nothing was changed. Mend {them}, commit, push again; `cuebook check` in your clone finds the same.",
+            "refused: {}; nothing was changed. Mend {them}, commit, push again{check}.",
             number(errors, "error")
         ))
     } else if refs > 1 {

@@ -21,6 +21,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Actor;
+use crate::catalog::library::rests_on_versions;
 use crate::catalog::relabel::LABELS;
 use crate::git::history::NOTHING;
 use crate::git::{GitError, MAIN, Repository};
@@ -213,6 +214,7 @@ impl Gate {
         };
         let mut lines = Vec::new();
         let (mut errors, mut refused) = (0, 0);
+        let mut checkable = true;
         if question.updates.len() > MAX_REFS {
             return Ok(Answer::refused(vec![format!(
                 "refused: the push moves {} refs, more than {MAX_REFS} at once; push fewer: git push origin HEAD:main",
@@ -275,11 +277,12 @@ impl Gate {
                 .chain(&leaked)
                 .collect();
             errors += shown.iter().filter(|problem| problem.is_error()).count();
+            checkable &= !shown.iter().any(|problem| rests_on_versions(problem.code));
             lines.extend(lines::problems(&shown));
         }
         let accepted = errors + refused == 0;
         if !accepted {
-            lines.extend(lines::refused_by(errors, question.updates.len()));
+            lines.extend(lines::refused_by(errors, question.updates.len(), checkable));
             let refs: Vec<&str> = question.updates.iter().map(|u| &*u.name).collect();
             tracing::info!(
                 peer = question.peer.as_deref(),

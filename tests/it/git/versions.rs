@@ -141,6 +141,9 @@ async fn a_push_may_not_break_what_a_label_serves() {
     let refused = work.push();
     assert!(!refused.ok);
     refused.says("labels.toml:2:5: label `production` serves `a` v1, which does not pass the check: prompts/a.md:");
+    // a check of the clone knows no versions, so it is not said to find this
+    refused.says("Mend it, commit, push again.");
+    refused.says_not("cuebook check");
     assert_eq!(got(&host, "a").await, ("first\n".into(), json!(1)));
     host.stop().await;
 }
