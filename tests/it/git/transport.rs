@@ -496,11 +496,11 @@ async fn a_full_queue_is_told_to_one_kind_and_the_others_are_served() {
             let mut slow = TcpStream::connect(host.address).await.unwrap();
             slow.write_all(head.as_bytes()).await.unwrap();
             slow.write_all(b"0032want").await.unwrap();
-            // refused where the last one has not quite ended; else its process begins
+            // refused where the last one has not quite ended; else nobody else gets the place
             tokio::select! {
                 _ = slow.readable() => {}
                 () = async {
-                    while git_processes(&host.bare()).is_empty() {
+                    while host.get(refs, &[]).await.status != 503 {
                         tokio::time::sleep(Duration::from_millis(10)).await;
                     }
                 } => break slow,

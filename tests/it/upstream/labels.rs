@@ -36,7 +36,17 @@ impl Mirror {
     async fn versions(&self, name: &str) -> Vec<(u64, Vec<String>)> {
         let path = format!("/api/v1/prompts/{name}/versions");
         let request = head("GET", &path, &[("Connection", "close")], None);
-        let answer = raw(self.running.address, request.as_bytes()).await.json();
+        // after a rewrite they are counted again, and the answer says so meanwhile
+        let answer = soon("the versions to be counted", async {
+            loop {
+                let reply = raw(self.running.address, request.as_bytes()).await;
+                if reply.status != 503 {
+                    break reply.json();
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        })
+        .await;
         let versions = answer["versions"].as_array().unwrap().iter().rev();
         versions
             .map(|version| {
