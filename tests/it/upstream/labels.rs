@@ -43,7 +43,7 @@ impl Mirror {
                 if reply.status != 503 {
                     break reply.json();
                 }
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
         })
         .await;
