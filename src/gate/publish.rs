@@ -10,7 +10,7 @@ use super::{Checked, Gate};
 use crate::access::{Actor, By};
 use crate::git::commit::{Apart, Edit, Message};
 use crate::git::history::{NOTHING, RefEdit};
-use crate::git::{GitError, MAIN, Repository};
+use crate::git::{GitError, MAIN, Repository, read_again};
 
 /// How often a change is made again because a push was quicker.
 const TRIES: usize = 8;
@@ -197,9 +197,10 @@ impl Gate {
             text: change.message,
             seconds: i64::try_from(crate::clock::unix_seconds()).unwrap_or(i64::MAX),
         };
-        let apart = self
-            .repository
-            .commit_apart(tip.commit.as_deref(), &change.edits, &message)?;
+        let apart = read_again(GitError::git, || {
+            self.repository
+                .commit_apart(tip.commit.as_deref(), &change.edits, &message)
+        })?;
         Ok((tip.commit, apart.ok_or(PublishError::Nothing)?, change.deed))
     }
 }

@@ -76,6 +76,36 @@ pub enum GitError {
     Io(#[from] std::io::Error),
 }
 
+impl GitError {
+    /// Itself, as [`read_again`] asks for it.
+    pub fn git(&self) -> Option<&Self> {
+        Some(self)
+    }
+}
+
+/// How often a reading that failed is done again; the wait in between is 10 ms at first and doubles.
+const READ_AGAIN: u32 = 5;
+
+/// Reads again what could not be read while git tidied: it writes objects to another file and takes the old one away, and
+/// libgit2, which has the old one open, finds them nowhere. A repository is opened anew for each attempt, which sees the
+/// new files. `git` gives the error of git that a failure comes from. Blocks; for threads that may wait.
+pub fn read_again<T, E>(
+    git: fn(&E) -> Option<&GitError>,
+    mut read: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    let mut wait = std::time::Duration::from_millis(10);
+    for _ in 0..READ_AGAIN {
+        match read() {
+            Err(error) if matches!(git(&error), Some(GitError::Library(_))) => {
+                std::thread::sleep(wait);
+                wait *= 2;
+            }
+            result => return result,
+        }
+    }
+    read()
+}
+
 /// What a tree entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {

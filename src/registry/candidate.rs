@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{Update, examples};
-use crate::git::Repository;
+use crate::git::{Repository, read_again};
 use crate::prompt::{Problem, Prompt};
 
 use super::{OpenError, Registry};
@@ -102,13 +102,16 @@ impl Registry {
             return Ok(checked);
         }
         let check = self.renderer().check(cancel.clone());
-        let update = self.build_commit(repository, commit, Some(&base.latest), &check)?;
-        let mut checked = checked(&update);
-        if checked.is_clean() {
-            let found = self.label_problems(repository, commit, &update.catalog, &check)?;
-            checked.errors += found.len();
-            checked.problems.extend(found);
-        }
+        let (update, checked) = read_again(OpenError::git, || {
+            let update = self.build_commit(repository, commit, Some(&base.latest), &check)?;
+            let mut checked = checked(&update);
+            if checked.is_clean() {
+                let found = self.label_problems(repository, commit, &update.catalog, &check)?;
+                checked.errors += found.len();
+                checked.problems.extend(found);
+            }
+            Ok((update, checked))
+        })?;
         if checked.is_over_budget() {
             // whoever asks again, as a poll does, is told the same for nothing
             kept().put(key, checked.clone());

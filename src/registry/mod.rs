@@ -25,7 +25,7 @@ use tokio::sync::watch as channel;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{Catalog, Difference, Revision, Update};
-use crate::git::{GitError, Repository, SERVED};
+use crate::git::{GitError, Repository, SERVED, read_again};
 use crate::history::History;
 use crate::prompt::{Limits, Problem};
 use crate::workers::{Check, Renderer};
@@ -101,6 +101,16 @@ pub enum OpenError {
     /// Reading failed.
     #[error("the library could not be read: {0}")]
     Io(#[from] std::io::Error),
+}
+
+impl OpenError {
+    /// The error of git that it comes from.
+    fn git(&self) -> Option<&GitError> {
+        match self {
+            Self::Git(error) => Some(error),
+            Self::Io(_) => None,
+        }
+    }
 }
 
 /// How a registry behaves.
@@ -258,7 +268,9 @@ impl Registry {
         }
         let met = self.requested.load(Ordering::SeqCst);
         let result = match &self.library {
-            Library::Bare(repository) => self.refresh_commit(repository),
+            Library::Bare(repository) => {
+                read_again(OpenError::git, || self.refresh_commit(repository))
+            }
             Library::WorkTree { root, .. } => self.refresh_files(root),
         };
         if result.is_ok() {

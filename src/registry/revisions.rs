@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::Catalog;
-use crate::git::GitError;
+use crate::git::{GitError, read_again};
 
-use super::Registry;
+use super::{OpenError, Registry};
 
 /// Why a revision cannot be served.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -149,9 +149,10 @@ impl Registry {
                 return Err(AtError::Unclean { commit, first });
             }
             let check = self.renderer().check(CancellationToken::new());
-            let built = self
-                .build_commit(repository, &commit, Some(&snapshot.latest), &check)
-                .map_err(|e| unreadable(&e))?;
+            let built = read_again(OpenError::git, || {
+                self.build_commit(repository, &commit, Some(&snapshot.latest), &check)
+            })
+            .map_err(|e| unreadable(&e))?;
             if let Some(first) = built.problems().iter().find(|p| p.is_error()) {
                 let first = first.one_line();
                 self.unclean

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catalog::versioned::Files;
 use crate::catalog::{Catalog, Difference};
-use crate::git::{Blobs, GitError, Repository};
+use crate::git::{Blobs, GitError, Repository, read_again};
 use crate::history::{Facts, History, Version};
 use crate::prompt::parse::{file_name, hex};
 use crate::prompt::{Problem, Prompt};
@@ -225,7 +225,9 @@ impl Registry {
     fn number_all(&self, repository: &Repository, commit: &str) -> Result<Numbering, GitError> {
         let started = Instant::now();
         tracing::info!(%commit, "numbering the versions of the prompts");
-        let made = Numbering::cold(repository, commit, &self.progress)?;
+        let made = read_again(GitError::git, || {
+            Numbering::cold(repository, commit, &self.progress)
+        })?;
         tracing::info!(
             prompts = made.history.len(),
             versions = made.history.versions(),
@@ -493,10 +495,11 @@ impl Registry {
                 tracing::error!(%error, "a version could not be read");
                 AtError::Io
             };
-            let blobs = repository.blobs().map_err(unreadable)?;
             let check = registry.renderer().check(CancellationToken::new());
-            let read =
-                read_version(&blobs, &catalog, &path, &version, &check).map_err(unreadable)?;
+            let read = read_again(GitError::git, || {
+                read_version(&repository.blobs()?, &catalog, &path, &version, &check)
+            })
+            .map_err(unreadable)?;
             match read {
                 Ok(prompt) => {
                     let made = Versioned {
