@@ -5,6 +5,7 @@
 
 mod directory;
 mod pattern;
+pub mod people;
 mod permissions;
 mod role;
 mod routes;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 pub use directory::{Access, Denied, EVERYONE, GROUP};
 pub use pattern::{Pattern, PatternError};
+pub use people::{Beyond, NameError};
 pub use permissions::{Grant, Permissions, Scope};
 pub use role::{Action, Role};
 pub use routes::{Need, ROUTES, Route, need};
