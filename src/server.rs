@@ -231,6 +231,9 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let pushes = TaskTracker::new();
     let previews = Previews::new(config.preview_cpu_ms_per_minute, config.preview_bytes);
     let mut api = Api::new(registry.clone(), previews);
+    let access = Arc::new(open_access(config, records.as_deref()).await?);
+    api.access = access.clone();
+    api.token_days = config.access.token_days;
     api.search = search.clone();
     api.records.clone_from(&records);
     let mut upstream = None;
@@ -272,7 +275,6 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         }
         _ => (None, None),
     };
-    let access = Arc::new(open_access(config, records.as_deref()).await?);
     let state = AppState {
         access: access.clone(),
         registry: registry.clone(),
@@ -339,7 +341,8 @@ async fn open_access(config: &Config, records: Option<&Records>) -> anyhow::Resu
     let store = records.store().map_err(|error| {
         anyhow::anyhow!("who may do what is in the database, which cannot be read: {error}")
     })?;
-    Ok(Access::closed(Some(store.clone())).await?)
+    let idle = std::time::Duration::from_hours(config.access.session_idle_hours.into());
+    Ok(Access::closed(Some(store.clone())).await?.with_idle(idle))
 }
 
 /// Time between two looks at the repository itself.

@@ -9,12 +9,14 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::permissions::{Grant, Permissions, Scope};
-use super::secret;
+use super::secret::{self, NoRandom};
 use super::{Actor, Credential, Kind, Pattern, Role};
 use crate::store::{AccessRows, GrantRow, PrincipalRow, Store, StoreError, TokenRow};
 
 /// Time after which the last uses of credentials are written.
 const WRITTEN_EVERY: Duration = Duration::from_secs(30);
+/// Time after which a session that nobody uses is over, unless the settings say.
+const IDLE: Duration = Duration::from_hours(12);
 /// Who everybody is that has a credential, in a grant.
 pub const EVERYONE: &str = "everyone";
 /// What a group begins with, in a grant.
@@ -43,7 +45,17 @@ struct Entry {
     actor: Actor,
     /// In milliseconds since 1970.
     expires_at: Option<i64>,
+    /// When it was last used as far as the database knew, in milliseconds since 1970; only of sessions.
+    used_at: Option<i64>,
     denied: Option<Denied>,
+}
+
+/// When a credential was last used.
+#[derive(Debug, Clone, Copy)]
+struct Used {
+    /// In milliseconds since 1970.
+    at: i64,
+    written: bool,
 }
 
 /// One moment's answer to who may get in.
@@ -63,8 +75,13 @@ pub struct Access {
     directory: ArcSwap<Directory>,
     store: Option<Store>,
     changed: watch::Sender<u64>,
-    /// When credentials were last used, in milliseconds since 1970, until that is written.
-    used: Mutex<HashMap<Credential, i64>>,
+    used: Mutex<HashMap<Credential, Used>>,
+    /// A session that nobody uses for so long is over.
+    idle: Duration,
+    /// Held by who changes it, so that what was looked at is still so when it is written.
+    changing: tokio::sync::Mutex<()>,
+    /// The hash of the code with which the first admin makes themselves; none once there is one.
+    setup: Mutex<Option<[u8; 32]>>,
 }
 
 impl Access {
@@ -76,7 +93,38 @@ impl Access {
             store: None,
             changed: watch::channel(0).0,
             used: Mutex::default(),
+            idle: IDLE,
+            changing: tokio::sync::Mutex::default(),
+            setup: Mutex::default(),
         }
+    }
+
+    /// The same, with sessions that are over when nobody has used them for so long.
+    #[must_use]
+    pub fn with_idle(self, idle: Duration) -> Self {
+        Self { idle, ..self }
+    }
+
+    /// Waits for who changes it now; nobody else does until the guard is dropped.
+    pub async fn changing(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.changing.lock().await
+    }
+
+    /// A code with which the first admin makes themselves: a new one, the one before is worth nothing any more. None where
+    /// there is an admin, or no access control.
+    pub fn setup_code(&self) -> Result<Option<String>, NoRandom> {
+        if self.open || !self.directory.load().rows.admins().is_empty() {
+            return Ok(None);
+        }
+        let code = secret::random()?;
+        *self.setup.lock().unwrap_or_else(PoisonError::into_inner) = Some(secret::hash(&code));
+        Ok(Some(code))
+    }
+
+    /// Whether a code makes the first admin now.
+    pub fn is_setup(&self, code: &str) -> bool {
+        let known = *self.setup.lock().unwrap_or_else(PoisonError::into_inner);
+        known == Some(secret::hash(code)) && self.directory.load().rows.admins().is_empty()
     }
 
     /// Lets in who the database says; nobody where there is none.
@@ -105,8 +153,11 @@ impl Access {
         let Some(store) = &self.store else {
             return Ok(());
         };
-        self.directory
-            .store(Arc::new(Directory::new(store.access().await?)));
+        let rows = store.access().await?;
+        if !rows.admins().is_empty() {
+            *self.setup.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        self.directory.store(Arc::new(Directory::new(rows)));
         self.changed.send_modify(|generation| *generation += 1);
         Ok(())
     }
@@ -206,18 +257,48 @@ impl Access {
         let found = entries
             .values()
             .find(|entry| entry.actor.credential.as_ref() == Some(credential));
-        check(found.cloned(), now_ms)
+        let actor = check(found.cloned(), now_ms)?;
+        self.in_use(found, now_ms)?;
+        Ok(actor)
     }
 
     fn let_in(&self, found: Option<Entry>, now_ms: i64) -> Result<Actor, Denied> {
-        let actor = check(found, now_ms)?;
+        let actor = check(found.clone(), now_ms)?;
+        self.in_use(found.as_ref(), now_ms)?;
         if let Some(credential) = &actor.credential {
+            let used = Used {
+                at: now_ms,
+                written: false,
+            };
             self.used
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .insert(credential.clone(), now_ms);
+                .insert(credential.clone(), used);
         }
         Ok(actor)
+    }
+
+    /// Whether a session has not been left alone for too long.
+    fn in_use(&self, found: Option<&Entry>, now_ms: i64) -> Result<(), Denied> {
+        let Some(Entry {
+            actor,
+            used_at: Some(read),
+            ..
+        }) = found
+        else {
+            return Ok(());
+        };
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = actor
+            .credential
+            .as_ref()
+            .and_then(|credential| used.get(credential));
+        let last = seen.map_or(*read, |used| used.at.max(*read));
+        let idle = i64::try_from(self.idle.as_millis()).unwrap_or(i64::MAX);
+        if now_ms.saturating_sub(last) > idle {
+            return Err(Denied::Expired);
+        }
+        Ok(())
     }
 
     /// Writes when credentials were last used, now and then, until it is cancelled.
@@ -232,18 +313,27 @@ impl Access {
         self.write_used().await;
     }
 
-    async fn write_used(&self) {
-        let used = std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner));
-        let Some(store) = self.store.as_ref().filter(|_| !used.is_empty()) else {
+    /// Writes when credentials were last used, as far as that is not written.
+    pub async fn write_used(&self) {
+        let Some(store) = self.store.as_ref() else {
             return;
         };
         let (mut tokens, mut sessions) = (Vec::new(), Vec::new());
-        for (credential, at) in used {
-            match credential {
-                Credential::Token(prefix) => tokens.push((prefix.to_string(), at)),
-                Credential::Session(id) => sessions.push((id.to_string(), at)),
-                Credential::Bearer(_) => {}
+        {
+            let directory = self.directory.load();
+            let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+            used.retain(|credential, _| directory.has(credential));
+            for (credential, used) in used.iter_mut().filter(|(_, used)| !used.written) {
+                used.written = true;
+                match credential {
+                    Credential::Token(prefix) => tokens.push((prefix.to_string(), used.at)),
+                    Credential::Session(id) => sessions.push((id.to_string(), used.at)),
+                    Credential::Bearer(_) => {}
+                }
             }
+        }
+        if tokens.is_empty() && sessions.is_empty() {
+            return;
         }
         if let Err(error) = store.credentials_used(&tokens, &sessions).await {
             tracing::warn!(%error, "when tokens were last used could not be written");
@@ -263,6 +353,14 @@ fn check(found: Option<Entry>, now_ms: i64) -> Result<Actor, Denied> {
 }
 
 impl Directory {
+    fn has(&self, credential: &Credential) -> bool {
+        match credential {
+            Credential::Token(prefix) => self.rows.tokens.iter().any(|row| *row.prefix == **prefix),
+            Credential::Session(id) => self.rows.sessions.iter().any(|row| *row.id == **id),
+            Credential::Bearer(_) => false,
+        }
+    }
+
     fn new(rows: AccessRows) -> Self {
         let people: BTreeMap<&str, &PrincipalRow> = rows
             .principals
@@ -285,6 +383,7 @@ impl Directory {
                 Some(Entry {
                     actor,
                     expires_at,
+                    used_at: None,
                     denied,
                 })
             };
@@ -311,7 +410,9 @@ impl Directory {
             .filter_map(|row| {
                 let credential = Credential::Session((&*row.id).into());
                 let all = Some(Scope::default());
-                let entry = entry(&row.principal, all, credential, Some(row.expires_at), false)?;
+                let mut entry =
+                    entry(&row.principal, all, credential, Some(row.expires_at), false)?;
+                entry.used_at = Some(row.used_at);
                 Some((key(&row.hash)?, entry))
             })
             .collect();

@@ -56,6 +56,11 @@ impl Permissions {
         EVERYTHING.clone()
     }
 
+    /// Every role and where it was given, before what the credential takes away.
+    pub fn grants(&self) -> impl Iterator<Item = &Grant> {
+        self.grants.iter()
+    }
+
     /// What the credential takes away.
     pub fn scope(&self) -> &Scope {
         &self.scope

@@ -1,5 +1,6 @@
 //! The HTTP API besides MCP, a file for each kind of thing. Errors are problem details (RFC 9457). Knows nothing of MCP.
 
+pub mod access;
 mod audit;
 mod changes;
 mod deliveries;
@@ -26,7 +27,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use crate::access::{Actor, By};
+use crate::access::{Access, Actor, By};
 use crate::gate::Gate;
 use crate::records::Records;
 use crate::registry::Registry;
@@ -44,6 +45,10 @@ pub struct Api {
     pub previews: Arc<Previews>,
     /// Searches it.
     pub search: Arc<Search>,
+    /// Who may do what.
+    pub access: Arc<Access>,
+    /// Days after which a token ends that says nothing else.
+    pub token_days: u32,
     /// Takes changes; none where a work tree is served.
     pub gate: Option<Arc<Gate>>,
     /// What was used, delivered and done; none where a work tree is served.
@@ -63,6 +68,8 @@ impl Api {
             registry,
             previews: Arc::new(previews),
             search: Arc::new(Search::new()),
+            access: Arc::new(Access::open()),
+            token_days: 90,
             gate: None,
             records: None,
             writing: TaskTracker::new(),
@@ -81,6 +88,7 @@ pub fn routes(api: Api) -> Router {
         .merge(verify::routes())
         .merge(usage::routes())
         .merge(deliveries::routes())
+        .merge(access::routes())
         .merge(audit::routes())
         .merge(versions::routes())
         .with_state(api)

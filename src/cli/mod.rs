@@ -1,5 +1,6 @@
 //! The command line: what each command takes and prints.
 
+mod access;
 mod audit;
 pub mod bridge;
 mod check;
@@ -15,6 +16,7 @@ mod search;
 mod serve;
 mod service;
 mod stdio;
+mod token;
 mod usage;
 mod verify;
 mod versions;
@@ -88,6 +90,12 @@ enum Command {
     Deliveries(deliveries::Args),
     /// Show who published, proposed and moved what, from where and when
     Audit(audit::Args),
+    /// Show and change who may do what
+    #[command(subcommand)]
+    Access(access::Command),
+    /// Make, list and revoke tokens
+    #[command(subcommand)]
+    Token(token::Command),
     /// Show a prompt's versions, newest first, and the labels that were moved on it
     Log(versions::LogArgs),
     /// Show what differs between two versions of a prompt, in its files and as it renders
@@ -226,6 +234,14 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Audit(args) => {
             log("warn")?;
             audit::run(&args, &mut out)
+        }
+        Command::Access(command) => {
+            log("warn")?;
+            access::run(&command, &mut out)
+        }
+        Command::Token(command) => {
+            log("warn")?;
+            token::run(&command, &mut out)
         }
         Command::Log(args) => {
             log("warn")?;

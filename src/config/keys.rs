@@ -23,8 +23,8 @@ pub struct Key {
     pub(super) get: fn(&Config) -> String,
 }
 
-/// Every setting, in the order in which they are shown.
-pub static KEYS: &[Key] = &[
+/// Every setting but those of access and the network, in the order in which they are shown.
+pub(super) static KEYS: &[Key] = &[
     Key {
         name: "listen",
         meaning: "address and port to listen on",
@@ -45,15 +45,6 @@ pub static KEYS: &[Key] = &[
             Ok(())
         },
         get: |c| c.public_url.clone().unwrap_or_default(),
-    },
-    Key {
-        name: "access.enabled",
-        meaning: "whether callers must say who they are; needed to listen on a network",
-        set: |c, value| {
-            c.access.enabled = flag(value)?;
-            Ok(())
-        },
-        get: |c| c.access.enabled.to_string(),
     },
     Key {
         name: "log",
@@ -608,12 +599,17 @@ pub static KEYS: &[Key] = &[
     },
 ];
 
-/// The setting of a name.
-pub(super) fn find(name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.name == name)
+/// Every setting there is.
+pub fn keys() -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().chain(super::access::KEYS)
 }
 
-fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display + Copy>(
+/// The setting of a name.
+pub(super) fn find(name: &str) -> Option<&'static Key> {
+    keys().find(|key| key.name == name)
+}
+
+pub(super) fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display + Copy>(
     value: &str,
     least: T,
     most: T,
@@ -678,6 +674,6 @@ fn seconds(value: &str) -> Result<Duration, String> {
     number(value, 1, 3600).map(Duration::from_secs)
 }
 
-fn flag(value: &str) -> Result<bool, String> {
+pub(super) fn flag(value: &str) -> Result<bool, String> {
     value.parse().map_err(|_| "must be true or false".into())
 }

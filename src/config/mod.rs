@@ -3,6 +3,7 @@
 //! Every key has a name with its unit, an environment variable (`limits.output_bytes` is
 //! `CUEBOOK_LIMITS_OUTPUT_BYTES`) and an origin that `cuebook config show` tells.
 
+mod access;
 mod keys;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,8 @@ use crate::prompt::problem::nearest;
 use crate::upstream::{self, Mode};
 use crate::workers::Renderer;
 
-pub use keys::{KEYS, Key};
+pub use access::AccessConfig;
+pub use keys::{Key, keys};
 
 use keys::find;
 
@@ -70,13 +72,6 @@ pub struct Config {
     /// How long records are kept.
     pub records: crate::records::Settings,
     origins: BTreeMap<&'static str, Origin>,
-}
-
-/// Who is let in.
-#[derive(Debug, Clone, Default)]
-pub struct AccessConfig {
-    /// Whether callers must say who they are.
-    pub enabled: bool,
 }
 
 /// Another repository to follow.
@@ -208,7 +203,7 @@ impl Config {
                 Err(error) => problems.push(format!("{}: {error}", path.display())),
             }
         }
-        for key in KEYS {
+        for key in keys() {
             let variable = variable(key.name);
             if let Some(value) = environment(&variable)
                 && let Err(fault) = config.set(key, &value, Origin::Environment)
@@ -247,7 +242,7 @@ impl Config {
         flatten("", &toml::Value::Table(table), &mut flat);
         for (name, value) in flat {
             let Some(key) = find(&name) else {
-                let hint = nearest(&name, KEYS.iter().map(|key| key.name)).map_or_else(
+                let hint = nearest(&name, keys().map(|key| key.name)).map_or_else(
                     || "`cuebook config show` lists the settings".into(),
                     |n| format!("did you mean `{n}`?"),
                 );
@@ -265,14 +260,14 @@ impl Config {
 
     /// Every setting with its value and where it came from.
     pub fn show(&self) -> String {
-        let width = KEYS.iter().map(|key| key.name.len()).max().unwrap_or(0);
+        let width = keys().map(|key| key.name.len()).max().unwrap_or(0);
         let mut out = String::new();
         for Key {
             name: key,
             meaning,
             get,
             ..
-        } in KEYS
+        } in keys()
         {
             let origin = match self.origins.get(key).copied().unwrap_or(Origin::Default) {
                 Origin::Default => "default",

@@ -55,6 +55,7 @@ async fn every_url_lets_in_who_the_table_says() {
         let path = route
             .path
             .replace("{name}", "triage")
+            .replace("{id}", "x")
             .replace("{*folder}", "sre")
             .replace("{*rest}", "HEAD");
         for (method, need) in [("GET", route.read), ("POST", route.write)] {
