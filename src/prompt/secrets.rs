@@ -107,6 +107,11 @@ const SHAPES: &[Shape] = &[
         &["sk_live_", "rk_live_", "sk_test_", "rk_test_", "whsec_"],
         r"^(?:[sr]k_(?:live|test)_|whsec_)([A-Za-z0-9+/]{24,250})",
     ),
+    shape(
+        "a Cuebook token",
+        &["cbk_"],
+        r"^cbk_[a-z2-9]{8}_([A-Za-z0-9_-]{43})",
+    ),
     shape("an npm token", &["npm_"], r"^npm_([A-Za-z0-9]{36})"),
     shape(
         "a PyPI token",

@@ -91,6 +91,27 @@ pub(crate) async fn raw(address: SocketAddr, bytes: &[u8]) -> Reply {
     .await
 }
 
+/// One request with a JSON body on a stream of any kind.
+pub(crate) async fn on(
+    stream: tokio::net::UnixStream,
+    method: &str,
+    path: &str,
+    body: &[u8],
+) -> Reply {
+    let headers = [
+        ("Connection", "close"),
+        ("Content-Type", "application/json"),
+    ];
+    let mut bytes = head(method, path, &headers, Some(body.len())).into_bytes();
+    bytes.extend_from_slice(body);
+    soon("a response", async {
+        let (read, mut write) = stream.into_split();
+        write.write_all(&bytes).await.unwrap();
+        read_reply(&mut BufReader::new(read)).await
+    })
+    .await
+}
+
 /// A connection that is kept open for many requests.
 pub(crate) struct Connection {
     reader: BufReader<tokio::net::tcp::OwnedReadHalf>,
