@@ -58,6 +58,24 @@ struct Used {
     written: bool,
 }
 
+/// A code that is used once.
+#[derive(Debug)]
+struct Code {
+    /// Whose it is; none for the first admin's.
+    of: Option<Box<str>>,
+    /// In milliseconds since 1970.
+    until: i64,
+}
+
+/// What a code is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Invitation {
+    /// Who comes first chooses a name and a password, and administers the server.
+    FirstAdmin,
+    /// Somebody of this name chooses a password.
+    Known(String),
+}
+
 /// One moment's answer to who may get in.
 #[derive(Debug, Default)]
 struct Directory {
@@ -80,8 +98,8 @@ pub struct Access {
     idle: Duration,
     /// Held by who changes it, so that what was looked at is still so when it is written.
     changing: tokio::sync::Mutex<()>,
-    /// The hash of the code with which the first admin makes themselves; none once there is one.
-    setup: Mutex<Option<[u8; 32]>>,
+    /// Codes that are used once to choose a password, by their hash. They end with this process.
+    codes: Mutex<HashMap<[u8; 32], Code>>,
 }
 
 impl Access {
@@ -95,7 +113,7 @@ impl Access {
             used: Mutex::default(),
             idle: IDLE,
             changing: tokio::sync::Mutex::default(),
-            setup: Mutex::default(),
+            codes: Mutex::default(),
         }
     }
 
@@ -117,14 +135,59 @@ impl Access {
             return Ok(None);
         }
         let code = secret::random()?;
-        *self.setup.lock().unwrap_or_else(PoisonError::into_inner) = Some(secret::hash(&code));
+        let mut codes = self.codes();
+        codes.retain(|_, known| known.of.is_some());
+        codes.insert(
+            secret::hash(&code),
+            Code {
+                of: None,
+                until: i64::MAX,
+            },
+        );
         Ok(Some(code))
     }
 
-    /// Whether a code makes the first admin now.
-    pub fn is_setup(&self, code: &str) -> bool {
-        let known = *self.setup.lock().unwrap_or_else(PoisonError::into_inner);
-        known == Some(secret::hash(code)) && self.directory.load().rows.admins().is_empty()
+    /// A code with which somebody who is known chooses a password, until a time in milliseconds since 1970; the one before
+    /// is worth nothing any more.
+    pub fn invite(&self, name: &str, until: i64) -> Result<String, NoRandom> {
+        let code = secret::random()?;
+        let mut codes = self.codes();
+        codes.retain(|_, known| known.of.as_deref() != Some(name));
+        codes.insert(
+            secret::hash(&code),
+            Code {
+                of: Some(name.into()),
+                until,
+            },
+        );
+        Ok(code)
+    }
+
+    /// What a code is for, while it is good for anything.
+    pub fn invited(&self, code: &str, now_ms: i64) -> Option<Invitation> {
+        let codes = self.codes();
+        let known = codes
+            .get(&secret::hash(code))
+            .filter(|known| known.until > now_ms)?;
+        match &known.of {
+            Some(name) => Some(Invitation::Known(name.to_string())),
+            None => self
+                .directory
+                .load()
+                .rows
+                .admins()
+                .is_empty()
+                .then_some(Invitation::FirstAdmin),
+        }
+    }
+
+    /// Lets a code be good for nothing any more.
+    pub fn use_up(&self, code: &str) {
+        self.codes().remove(&secret::hash(code));
+    }
+
+    fn codes(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], Code>> {
+        self.codes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets in who the database says; nobody where there is none.
@@ -155,7 +218,7 @@ impl Access {
         };
         let rows = store.access().await?;
         if !rows.admins().is_empty() {
-            *self.setup.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            self.codes().retain(|_, known| known.of.is_some());
         }
         self.directory.store(Arc::new(Directory::new(rows)));
         self.changed.send_modify(|generation| *generation += 1);

@@ -4,6 +4,7 @@
 //! database at the start and after each change. Knows nothing of HTTP or MCP.
 
 mod directory;
+pub mod password;
 mod pattern;
 pub mod people;
 mod permissions;
@@ -13,7 +14,7 @@ pub mod secret;
 
 use std::sync::Arc;
 
-pub use directory::{Access, Denied, EVERYONE, GROUP};
+pub use directory::{Access, Denied, EVERYONE, GROUP, Invitation};
 pub use pattern::{Pattern, PatternError};
 pub use people::{Beyond, NameError};
 pub use permissions::{Grant, Permissions, Scope};

@@ -89,6 +89,7 @@ pub static ROUTES: &[Route] = &[
     both("/api/v1/access/me", Need::Known),
     both("/api/v1/access/people", ADMIN),
     both("/api/v1/access/people/{name}", ADMIN),
+    both("/api/v1/access/people/{name}/invite", ADMIN),
     both("/api/v1/access/groups", ADMIN),
     both("/api/v1/access/grants", ADMIN),
     both("/api/v1/access/grants/revoke", ADMIN),

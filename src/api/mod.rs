@@ -47,6 +47,10 @@ pub struct Api {
     pub search: Arc<Search>,
     /// Who may do what.
     pub access: Arc<Access>,
+    /// Signs browsers in.
+    pub sign_in: Arc<access::sign_in::SignIn>,
+    /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
+    pub url: Arc<str>,
     /// Days after which a token ends that says nothing else.
     pub token_days: u32,
     /// Takes changes; none where a work tree is served.
@@ -69,6 +73,8 @@ impl Api {
             previews: Arc::new(previews),
             search: Arc::new(Search::new()),
             access: Arc::new(Access::open()),
+            sign_in: Arc::new(access::sign_in::SignIn::new(30)),
+            url: "http://localhost".into(),
             token_days: 90,
             gate: None,
             records: None,

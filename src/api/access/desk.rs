@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use serde::Serialize;
 
+use super::sign_in::SignIn;
 use crate::access::people::{name, within};
 use crate::access::{Access, Action, By, Credential, EVERYONE, Pattern, Role, Scope, secret};
 use crate::api::Refusal;
@@ -13,7 +14,7 @@ use crate::clock::unix_millis;
 use crate::records::{Records, calendar};
 use crate::store::{AccessRows, AuditEntry, GrantRow, PrincipalRow, Store, TokenRow};
 
-const DAY_MS: i64 = 86_400_000;
+pub(super) const DAY_MS: i64 = 86_400_000;
 /// Longest time of a token of a person, in days.
 pub const MOST_DAYS: u32 = 366;
 /// Longest note of a token, in characters.
@@ -24,8 +25,9 @@ const MAX_TOKENS: usize = 100;
 /// Changes who may do what.
 #[derive(Debug, Clone)]
 pub struct Desk {
-    access: Arc<Access>,
+    pub(super) access: Arc<Access>,
     records: Option<Arc<Records>>,
+    pub(super) sign_in: Arc<SignIn>,
     /// Days after which a token ends that says nothing else.
     token_days: u32,
 }
@@ -98,7 +100,7 @@ fn absent(detail: impl Into<String>) -> Refusal {
 }
 
 /// What only an admin does.
-fn admin(by: &By) -> Result<(), Refusal> {
+pub(super) fn admin(by: &By) -> Result<(), Refusal> {
     if by.actor.may(Action::Administer, "") {
         return Ok(());
     }
@@ -128,10 +130,16 @@ fn role(text: &str) -> Result<Role, Refusal> {
 
 impl Desk {
     /// Changes what `access` knows; where nothing is recorded, nothing can be changed.
-    pub fn new(access: Arc<Access>, records: Option<Arc<Records>>, token_days: u32) -> Self {
+    pub fn new(
+        access: Arc<Access>,
+        records: Option<Arc<Records>>,
+        sign_in: Arc<SignIn>,
+        token_days: u32,
+    ) -> Self {
         Self {
             access,
             records,
+            sign_in,
             token_days,
         }
     }
@@ -141,7 +149,7 @@ impl Desk {
         &self.access
     }
 
-    fn store(&self) -> Result<&Store, Refusal> {
+    pub(super) fn store(&self) -> Result<&Store, Refusal> {
         let Some(records) = &self.records else {
             return Err(conflict(
                 "a work tree is served, and nobody is known there; serve a data directory",
@@ -161,7 +169,7 @@ impl Desk {
     }
 
     /// Whether what has to be audited may be done now.
-    fn ready(&self) -> Result<(), Refusal> {
+    pub(super) fn ready(&self) -> Result<(), Refusal> {
         match self.records.as_ref().map(|records| records.audit().ready()) {
             Some(Err(why)) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why)),
             _ => Ok(()),
@@ -169,7 +177,7 @@ impl Desk {
     }
 
     /// Lets what was written be in force, and notes it.
-    async fn done(
+    pub(super) async fn done(
         &self,
         by: &By,
         action: &str,
@@ -580,7 +588,7 @@ impl Desk {
     }
 }
 
-fn nobody(who: &str) -> Refusal {
+pub(super) fn nobody(who: &str) -> Refusal {
     let shown: String = who.chars().take(80).collect();
     absent(format!(
         "nobody is called `{shown}` here; cuebook access show lists who is, and a group is named group:NAME"

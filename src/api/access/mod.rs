@@ -1,6 +1,7 @@
 //! `/api/v1/access/…`: people, groups, grants, tokens and sessions.
 
 pub mod desk;
+pub mod sign_in;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,7 @@ pub(super) fn routes() -> Router<Api> {
         .route("/api/v1/access/me", get(me))
         .route("/api/v1/access/people", get(people).post(add))
         .route("/api/v1/access/people/{name}", post(change))
+        .route("/api/v1/access/people/{name}/invite", post(invite))
         .route("/api/v1/access/groups", get(groups).post(change_group))
         .route("/api/v1/access/grants", get(grants).post(give))
         .route("/api/v1/access/grants/revoke", post(take))
@@ -219,6 +221,19 @@ async fn change(State(api): State<Api>, Path(name): Path<String>, request: Reque
         Ok(Done { changed: true })
     };
     answer(done.await)
+}
+
+async fn invite(State(api): State<Api>, Path(name): Path<String>, request: Request) -> Response {
+    #[derive(Serialize)]
+    struct Answer {
+        /// Where they choose a password; to be used once.
+        url: String,
+    }
+    let by = by(request.extensions());
+    let code = api.desk().invite(&by, &name).await;
+    answer(code.map(|code| Answer {
+        url: format!("{}/setup?code={code}", api.url),
+    }))
 }
 
 async fn groups(State(api): State<Api>) -> Response {
@@ -485,6 +500,11 @@ async fn end_session(State(api): State<Api>, Path(id): Path<String>, request: Re
 impl Api {
     /// Where who may do what is changed.
     pub fn desk(&self) -> Desk {
-        Desk::new(self.access.clone(), self.records.clone(), self.token_days)
+        Desk::new(
+            self.access.clone(),
+            self.records.clone(),
+            self.sign_in.clone(),
+            self.token_days,
+        )
     }
 }

@@ -1,0 +1,327 @@
+//! Signing in: passwords, one-time codes, and the sessions of browsers.
+
+use std::net::IpAddr;
+
+use axum::http::StatusCode;
+
+use super::desk::{DAY_MS, Desk, Newcomer, admin, nobody};
+use crate::access::password::{PasswordError, Passwords};
+use crate::access::{Actor, By, Credential, Invitation, secret};
+use crate::api::Refusal;
+use crate::clock::unix_millis;
+use crate::http::{Attempt, Backoff};
+use crate::store::SessionRow;
+
+/// Time for which somebody may choose a password with a code that an admin gave them.
+const INVITED_MS: i64 = 3 * DAY_MS;
+/// Longest name of a browser that is kept, in characters.
+const MAX_CLIENT: usize = 200;
+/// Characters of a session's id.
+const ID_CHARS: usize = 16;
+
+/// What signing in needs besides who may do what.
+#[derive(Debug)]
+pub struct SignIn {
+    passwords: Passwords,
+    backoff: Backoff,
+    /// Days after which a browser is signed out, used or not.
+    session_days: u32,
+}
+
+impl SignIn {
+    /// Signs browsers in for so many days.
+    pub fn new(session_days: u32) -> Self {
+        Self {
+            passwords: Passwords::default(),
+            backoff: Backoff::new(),
+            session_days,
+        }
+    }
+}
+
+/// Where somebody signs in from.
+#[derive(Debug, Clone, Default)]
+pub struct From {
+    /// Their address, where they come over a network.
+    pub address: Option<IpAddr>,
+    /// The browser, as it calls itself.
+    pub client: Option<String>,
+}
+
+/// A browser that has signed in.
+#[derive(Debug)]
+pub struct Signed {
+    /// The value of its cookie; shown to nobody else.
+    pub cookie: String,
+    /// For how long, in seconds.
+    pub seconds: i64,
+}
+
+/// What a provider has said of somebody who comes from it.
+#[derive(Debug, Clone, Default)]
+pub struct FromProvider {
+    /// Its own name of their session.
+    pub session: Option<String>,
+    /// When that ends, in milliseconds since 1970.
+    pub until: Option<i64>,
+}
+
+/// Why somebody is not signed in.
+#[derive(Debug)]
+pub enum NotSigned {
+    /// The name, the password, or both are wrong: which, nobody is told.
+    Wrong,
+    /// After too many wrong ones; in seconds.
+    Wait(u64),
+    /// What was chosen is no password.
+    Password(PasswordError),
+    /// The code is good for nothing, or not any more.
+    Code,
+    /// Another reason.
+    Refused(Refusal),
+}
+
+impl std::convert::From<Refusal> for NotSigned {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl std::convert::From<PasswordError> for NotSigned {
+    fn from(error: PasswordError) -> Self {
+        Self::Password(error)
+    }
+}
+
+fn unavailable(error: impl ToString) -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+}
+
+/// Who is signed in, for the audit.
+fn as_owner(name: &str, from: &From) -> By {
+    By {
+        actor: Actor::named(name),
+        peer: from.address.map(|ip| ip.to_string()),
+    }
+}
+
+impl Desk {
+    /// Whether an attempt is looked at now.
+    fn attempt(&self, name: Option<&str>, from: &From) -> Result<(), NotSigned> {
+        let backoff = &self.sign_in.backoff;
+        let address = from.address.map(Attempt::Address);
+        let attempts = [name.map(Attempt::Name), address];
+        let longest = attempts
+            .into_iter()
+            .flatten()
+            .filter_map(|attempt| backoff.check(attempt).err())
+            .max();
+        match longest {
+            Some(wait) => Err(NotSigned::Wait(wait.as_secs().max(1))),
+            None => Ok(()),
+        }
+    }
+
+    fn failed(&self, name: Option<&str>, from: &From) {
+        let address = from.address.map(Attempt::Address);
+        for attempt in [name.map(Attempt::Name), address].into_iter().flatten() {
+            self.sign_in.backoff.failed(attempt);
+        }
+    }
+
+    /// Signs somebody in by name and password.
+    pub async fn sign_in(
+        &self,
+        name: &str,
+        password: &str,
+        from: &From,
+    ) -> Result<Signed, NotSigned> {
+        let name = name.trim();
+        self.attempt(Some(name), from)?;
+        let rows = self.access.rows();
+        let row = rows
+            .like(name)
+            .filter(|row| row.kind == "person" && !row.disabled);
+        // one way for all: who is not known takes the same time
+        let kept = row.and_then(|row| row.password.as_deref());
+        let right = self.sign_in.passwords.is_right(password, kept).await;
+        let Some(row) = row.filter(|_| right) else {
+            self.failed(Some(name), from);
+            tracing::info!(address = ?from.address, "a sign-in failed");
+            return Err(NotSigned::Wrong);
+        };
+        self.sign_in.backoff.succeeded(name);
+        Ok(self
+            .begin_session(&row.name, "password", from, FromProvider::default())
+            .await?)
+    }
+
+    /// Begins a session of somebody who has shown who they are. Its cookie is new: what a browser sent before is never one.
+    pub async fn begin_session(
+        &self,
+        name: &str,
+        how: &str,
+        from: &From,
+        provider: FromProvider,
+    ) -> Result<Signed, Refusal> {
+        self.ready()?;
+        let cookie = secret::random().map_err(unavailable)?;
+        let id = secret::random().map_err(unavailable)?;
+        let now = unix_millis();
+        let longest = now + i64::from(self.sign_in.session_days) * DAY_MS;
+        let expires_at = provider.until.map_or(longest, |until| until.min(longest));
+        let client = from.client.as_deref().unwrap_or_default();
+        let client: String = client
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(MAX_CLIENT)
+            .collect();
+        let row = SessionRow {
+            id: id.chars().take(ID_CHARS).collect(),
+            hash: secret::hash(&cookie).to_vec(),
+            principal: name.to_owned(),
+            provider_session: provider.session,
+            client: (!client.is_empty()).then_some(client),
+            address: from.address.map(|ip| ip.to_string()),
+            created_at: now,
+            used_at: now,
+            expires_at,
+        };
+        {
+            let _changing = self.access.changing().await;
+            self.store()?.put_session(&row).await?;
+        }
+        let by = as_owner(name, from);
+        let detail = Some(format!("with {how}; session {}", row.id));
+        self.done(&by, "sign-in", name, detail).await?;
+        Ok(Signed {
+            cookie,
+            seconds: (expires_at - now).max(0) / 1000,
+        })
+    }
+
+    /// What a code is for, while it is good for anything.
+    pub fn invited(&self, code: &str, from: &From) -> Result<Invitation, NotSigned> {
+        self.attempt(None, from)?;
+        match self.access.invited(code, unix_millis()) {
+            Some(invitation) => Ok(invitation),
+            None => {
+                self.failed(None, from);
+                Err(NotSigned::Code)
+            }
+        }
+    }
+
+    /// Makes the first admin, or gives somebody who was invited their password; signs them in. `name` is for the first alone.
+    pub async fn set_up(
+        &self,
+        code: &str,
+        name: &str,
+        password: &str,
+        from: &From,
+    ) -> Result<Signed, NotSigned> {
+        self.invited(code, from)?;
+        let hashed = self.sign_in.passwords.hash(password).await?;
+        let changing = self.access.changing().await;
+        // whoever used it meanwhile has used it
+        let invitation = self.invited(code, from)?;
+        let name = match invitation {
+            Invitation::FirstAdmin => {
+                let newcomer = Newcomer {
+                    name: name.to_owned(),
+                    admin: true,
+                    ..Newcomer::default()
+                };
+                let by = as_owner("setup", from);
+                self.add_now(&by, &newcomer, None, Some(hashed)).await?
+            }
+            Invitation::Known(name) => {
+                self.keep_password(&as_owner(&name, from), &name, hashed, None)
+                    .await?;
+                name
+            }
+        };
+        self.access.use_up(code);
+        drop(changing);
+        Ok(self
+            .begin_session(&name, "a one-time code", from, FromProvider::default())
+            .await?)
+    }
+
+    /// A code with which somebody who is known chooses a password. It ends with this process, and after three days.
+    pub async fn invite(&self, by: &By, name: &str) -> Result<String, Refusal> {
+        admin(by)?;
+        self.ready()?;
+        let rows = self.rows().await?;
+        let row = rows.principal(name).ok_or_else(|| nobody(name))?;
+        if row.kind != "person" || row.disabled {
+            return Err(Refusal::new(
+                StatusCode::CONFLICT,
+                format!("{name} is a service or is disabled, and does not sign in"),
+            ));
+        }
+        let code = self
+            .access
+            .invite(name, unix_millis() + INVITED_MS)
+            .map_err(unavailable)?;
+        self.done(by, "invite", name, None).await?;
+        Ok(code)
+    }
+
+    /// Changes one's own password; the other sessions end. Who has none yet needs none to choose one.
+    pub async fn change_password(
+        &self,
+        by: &By,
+        current: &str,
+        new: &str,
+        from: &From,
+    ) -> Result<(), NotSigned> {
+        let Some(Credential::Session(session)) = by.actor.credential().cloned() else {
+            return Err(NotSigned::Refused(Refusal::new(
+                StatusCode::FORBIDDEN,
+                "a password is changed by who has signed in to the web pages",
+            )));
+        };
+        let name = by.actor.name.to_string();
+        self.attempt(Some(&name), from)?;
+        let rows = self.access.rows();
+        let kept = rows
+            .principal(&name)
+            .and_then(|row| row.password.as_deref());
+        if kept.is_some() && !self.sign_in.passwords.is_right(current, kept).await {
+            self.failed(Some(&name), from);
+            return Err(NotSigned::Wrong);
+        }
+        let hashed = self.sign_in.passwords.hash(new).await?;
+        let _changing = self.access.changing().await;
+        self.keep_password(by, &name, hashed, Some(&session)).await?;
+        Ok(())
+    }
+
+    /// Writes a password and ends every session of its owner but one.
+    async fn keep_password(
+        &self,
+        by: &By,
+        name: &str,
+        hashed: String,
+        stays: Option<&str>,
+    ) -> Result<(), Refusal> {
+        let store = self.store()?;
+        let rows = store.access().await?;
+        let mut row = rows
+            .principal(name)
+            .filter(|row| !row.disabled)
+            .ok_or_else(|| nobody(name))?
+            .clone();
+        row.password = Some(hashed);
+        store.put_principal(&row).await?;
+        let others = rows
+            .sessions
+            .iter()
+            .filter(|session| session.principal == name && Some(&*session.id) != stays);
+        for session in others {
+            store.delete_session(&session.id).await?;
+        }
+        self.done(by, "password", name, None).await
+    }
+}
