@@ -14,6 +14,7 @@ pub mod git;
 pub mod git_http;
 pub mod history;
 pub mod http;
+pub mod identity;
 pub mod mcp;
 pub mod prompt;
 pub mod proposals;

@@ -14,8 +14,9 @@ use tokio_util::sync::CancellationToken;
 use crate::access::Access;
 use crate::api::{self, Api};
 use crate::git_http;
-use crate::http::actor::actor;
+use crate::http::actor::{Cookies, Door, actor};
 use crate::http::{Allowed, json_error, layers};
+use crate::identity::bearer::Bearers;
 use crate::mcp;
 use crate::records::Records;
 use crate::registry::{Registry, Status};
@@ -38,6 +39,8 @@ pub struct AppState {
     pub records: Option<Arc<Records>>,
     /// Who may do what.
     pub access: Arc<Access>,
+    /// Takes access tokens of an OpenID provider, where there is one.
+    pub bearers: Option<Arc<Bearers>>,
     /// Hosts and origins that are served.
     pub allowed: Arc<Allowed>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
@@ -48,7 +51,12 @@ pub struct AppState {
 
 /// The whole server as a service.
 pub fn router(state: AppState) -> Router {
-    let (allowed, access) = (state.allowed.clone(), state.access.clone());
+    let allowed = state.allowed.clone();
+    let door = Arc::new(Door {
+        access: state.access.clone(),
+        cookies: Cookies::of(&state.url),
+        bearers: state.bearers.clone(),
+    });
     let endpoint = mcp::http::Endpoint {
         service: state.mcp.clone(),
         shutdown: state.shutdown.clone(),
@@ -62,6 +70,8 @@ pub fn router(state: AppState) -> Router {
         .route("/", get(front))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
+        .route("/.well-known/oauth-protected-resource", get(resource))
+        .route("/.well-known/oauth-protected-resource/mcp", get(resource))
         .with_state(state.clone())
         .merge(upstream::webhook::routes(state.upstream.clone()))
         .merge(mcp)
@@ -71,7 +81,7 @@ pub fn router(state: AppState) -> Router {
         })
         .merge(api::routes(state.api))
         .fallback(not_found)
-        .layer(middleware::from_fn_with_state(access, actor));
+        .layer(middleware::from_fn_with_state(door, actor));
     layers(router, allowed)
 }
 
@@ -101,6 +111,21 @@ async fn front(State(state): State<AppState>) -> Response {
         page,
     )
         .into_response()
+}
+
+/// Who makes access tokens for this server (RFC 9728). Where nobody does there is nothing, or clients would go and ask.
+async fn resource(State(state): State<AppState>) -> Response {
+    match &state.bearers {
+        Some(bearers) => (
+            [(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            )],
+            bearers.metadata().to_string(),
+        )
+            .into_response(),
+        None => (StatusCode::NOT_FOUND, "not found\n").into_response(),
+    }
 }
 
 /// The process answers.

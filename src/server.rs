@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::Access;
 use crate::api::Api;
+use crate::api::access::sign_in::SignIn;
 use crate::api::preview::Previews;
 use crate::config::Config;
 use crate::gate::Gate;
@@ -23,6 +24,10 @@ use crate::git::{self, Repository, pack};
 use crate::git_http;
 use crate::history::History;
 use crate::http::Allowed;
+use crate::http::actor::Cookies;
+use crate::identity::Arrivals;
+use crate::identity::bearer::Bearers;
+use crate::identity::login::Login;
 #[cfg(unix)]
 use crate::http::serve_unix;
 use crate::http::{Limits as HttpLimits, serve};
@@ -234,6 +239,12 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let access = Arc::new(open_access(config, records.as_deref()).await?);
     api.access = access.clone();
     api.token_days = config.access.token_days;
+    api.sign_in = Arc::new(SignIn::new(config.access.session_days));
+    api.url = url.as_str().into();
+    api.cookies = Cookies::of(&url);
+    let providers = Providers::open(config, &access, records.as_ref(), &url)?;
+    api.login = providers.login;
+    api.arrivals = providers.arrivals;
     api.search = search.clone();
     api.records.clone_from(&records);
     let mut upstream = None;
@@ -277,6 +288,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     };
     let state = AppState {
         access: access.clone(),
+        bearers: providers.bearers,
         registry: registry.clone(),
         mcp,
         api,
@@ -343,6 +355,45 @@ async fn open_access(config: &Config, records: Option<&Records>) -> anyhow::Resu
     })?;
     let idle = std::time::Duration::from_hours(config.access.session_idle_hours.into());
     Ok(Access::closed(Some(store.clone())).await?.with_idle(idle))
+}
+
+/// OpenID providers.
+#[derive(Debug, Default)]
+struct Providers {
+    bearers: Option<Arc<Bearers>>,
+    login: Option<Arc<Login>>,
+    arrivals: Option<Arrivals>,
+}
+
+impl Providers {
+    fn open(
+        config: &Config,
+        access: &Arc<Access>,
+        records: Option<&Arc<Records>>,
+        url: &str,
+    ) -> anyhow::Result<Self> {
+        if access.is_open() {
+            return Ok(Self::default());
+        }
+        let create = config.access.auto_create;
+        let arrivals = Arrivals::new(access.clone(), records.cloned(), create);
+        let bearers = match config.access.bearers(url) {
+            Some(settings) => {
+                let bearers = Bearers::new(settings, access.clone(), arrivals.clone(), url)?;
+                Some(Arc::new(bearers))
+            }
+            None => None,
+        };
+        let login = match config.access.login()? {
+            Some(settings) => Some(Arc::new(Login::new(settings, url)?)),
+            None => None,
+        };
+        Ok(Self {
+            bearers,
+            login,
+            arrivals: Some(arrivals),
+        })
+    }
 }
 
 /// Time between two looks at the repository itself.

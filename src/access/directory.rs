@@ -235,6 +235,17 @@ impl Access {
         self.directory.load().rows.clone()
     }
 
+    /// The name of whom an OpenID provider calls this: its address, a space, and its name for them.
+    pub fn by_subject(&self, subject: &str) -> Option<String> {
+        let directory = self.directory.load();
+        let row = directory
+            .rows
+            .principals
+            .iter()
+            .find(|row| row.subject.as_deref() == Some(subject))?;
+        Some(row.name.clone())
+    }
+
     /// Whom a token lets in.
     pub fn by_token(&self, token: &str, now_ms: i64) -> Result<Actor, Denied> {
         let found = self

@@ -115,6 +115,16 @@ impl Actor {
         &self.permissions
     }
 
+    /// The same without what its credential takes away: to tell what is missing.
+    #[must_use]
+    pub fn with_any_scope(&self) -> Self {
+        let grants = self.permissions.grants().cloned();
+        Self {
+            permissions: Arc::new(Permissions::new(grants, Scope::default())),
+            ..self.clone()
+        }
+    }
+
     /// The role at a path of the library, e.g. `prompts/sre/incident-triage.md`; the empty path is the whole library.
     pub fn role_at(&self, path: &str) -> Option<Role> {
         self.permissions.role_at(path)

@@ -56,6 +56,8 @@ pub static ROUTES: &[Route] = &[
     // operations: says nothing of the library to who may not see it
     both("/healthz", Need::Nothing),
     both("/readyz", Need::Nothing),
+    both("/.well-known/oauth-protected-resource", Need::Nothing),
+    both("/.well-known/oauth-protected-resource/mcp", Need::Nothing),
     // its sender signs what it sends
     both("/hooks/upstream", Need::Nothing),
     // a permission that is missing there is an error of the protocol

@@ -29,6 +29,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::{Access, Actor, By};
 use crate::gate::Gate;
+use crate::http::actor::Cookies;
+use crate::identity::Arrivals;
+use crate::identity::login::Login;
 use crate::records::Records;
 use crate::registry::Registry;
 use crate::search::Search;
@@ -49,6 +52,12 @@ pub struct Api {
     pub access: Arc<Access>,
     /// Signs browsers in.
     pub sign_in: Arc<access::sign_in::SignIn>,
+    /// Lets people sign in with an OpenID provider, where there is one.
+    pub login: Option<Arc<Login>>,
+    /// Finds who somebody is whom the provider knows.
+    pub arrivals: Option<Arrivals>,
+    /// How the cookie of a session is written.
+    pub cookies: Cookies,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
     pub url: Arc<str>,
     /// Days after which a token ends that says nothing else.
@@ -74,6 +83,9 @@ impl Api {
             search: Arc::new(Search::new()),
             access: Arc::new(Access::open()),
             sign_in: Arc::new(access::sign_in::SignIn::new(30)),
+            login: None,
+            arrivals: None,
+            cookies: Cookies::of("http://localhost"),
             url: "http://localhost".into(),
             token_days: 90,
             gate: None,

@@ -648,12 +648,12 @@ fn remote_url(value: &str) -> Result<Option<String>, String> {
     Ok(Some(value.to_owned()))
 }
 
-fn secret(value: &str) -> Option<Secret> {
+pub(super) fn secret(value: &str) -> Option<Secret> {
     (!value.is_empty()).then(|| Secret(value.to_owned()))
 }
 
 /// Reads a secret from a file, whose last newline is no part of it.
-fn secret_file(path: &str) -> Result<Option<Secret>, String> {
+pub(super) fn secret_file(path: &str) -> Result<Option<Secret>, String> {
     if path.is_empty() {
         return Ok(None);
     }
@@ -666,7 +666,7 @@ fn secret_file(path: &str) -> Result<Option<Secret>, String> {
     Ok(secret(text))
 }
 
-fn hidden(value: Option<&Secret>) -> String {
+pub(super) fn hidden(value: Option<&Secret>) -> String {
     value.map_or_else(String::new, |_| HIDDEN.into())
 }
 

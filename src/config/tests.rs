@@ -48,7 +48,10 @@ fn every_key_can_be_shown_and_set_again() {
     for key in keys().filter(|key| {
         !matches!(
             key.name,
-            "public_url" | "upstream.token_file" | "upstream.webhook_secret_file"
+            "public_url"
+                | "upstream.token_file"
+                | "upstream.webhook_secret_file"
+                | "access.oidc_client_secret_file"
         )
     }) {
         let value = (key.get)(&config);

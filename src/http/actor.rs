@@ -10,35 +10,71 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::json_error;
-use crate::access::{Access, Actor, Denied, Need, need};
+use super::{ClientAddress, json_error};
+use crate::access::{Access, Actor, Credential, Denied, Need, need};
+use crate::identity::bearer::{self, Bearers, is_jwt};
 
 /// Marks a request that came by the socket of the data directory, or from the command itself: who can reach those could
 /// read and write the data directory.
 #[derive(Debug, Clone, Copy)]
 pub struct SameMachine;
 
-/// The cookie of who has signed in.
-pub const SESSION_COOKIE: &str = "cuebook_session";
+/// The cookie of who has signed in, where the server is reached over plain HTTP.
+const PLAIN_COOKIE: &str = "cuebook_session";
+/// The same over HTTPS: browsers take one of this name only from this host, over HTTPS, for every path.
+const SECURE_COOKIE: &str = "__Host-cuebook_session";
 /// A header that pages of other sites cannot send without asking first, which nobody grants them.
 const OWN_PAGE: &str = "x-cuebook";
 
+/// How the cookie of a session is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cookies {
+    secure: bool,
+}
+
+impl Cookies {
+    /// For a server that is reached at this address.
+    pub fn of(url: &str) -> Self {
+        Self {
+            secure: url.starts_with("https://"),
+        }
+    }
+
+    /// Its name. Only this one is read: over HTTPS, a cookie of the other name may come from anywhere.
+    pub fn session_name(self) -> &'static str {
+        if self.secure { SECURE_COOKIE } else { PLAIN_COOKIE }
+    }
+
+    /// A header that sets a cookie of this server for so many seconds; 0 removes it.
+    pub fn set(self, name: &str, value: &str, seconds: i64) -> String {
+        let secure = if self.secure { "; Secure" } else { "" };
+        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
+    }
+}
+
+/// What a request is let in by.
+#[derive(Debug, Clone)]
+pub struct Door {
+    /// Who may do what.
+    pub access: Arc<Access>,
+    /// How the cookie of a session is written.
+    pub cookies: Cookies,
+    /// Takes access tokens of an OpenID provider, where there is one.
+    pub bearers: Option<Arc<Bearers>>,
+}
+
 /// Puts the [`Actor`] into a request, and refuses what the table of URLs does.
-pub async fn actor(
-    State(access): State<Arc<Access>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let actor = if access.is_open() || request.extensions().get::<SameMachine>().is_some() {
+pub async fn actor(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response {
+    let actor = if door.access.is_open() || request.extensions().get::<SameMachine>().is_some() {
         Actor::local()
     } else {
-        match presented(&access, request.headers(), request.method()) {
+        match door.presented(&request).await {
             Ok(actor) => actor,
-            Err(Refused::Denied(denied)) if is_public(&request) => {
-                tracing::debug!(%denied, "a credential that lets nobody in");
+            Err(refused) if is_public(&request) && !matches!(refused, Refused::NotOurPage) => {
+                tracing::debug!("a credential that lets nobody in");
                 Actor::nobody()
             }
-            Err(refused) => return refused.answer(&request),
+            Err(refused) => return refused.answer(&request, door.bearers.as_deref()),
         }
     };
     // who asks for what is not there is told so by the router
@@ -49,14 +85,21 @@ pub async fn actor(
                 path = path.as_str(),
                 "this address has no row in the table of permissions"
             );
-            return Refused::Forbidden.answer(&request);
+            return Refused::Forbidden.answer(&request, None);
         };
         if !need.met_by(&actor) {
-            return if actor.is_known() {
-                Refused::Forbidden.answer(&request)
-            } else {
-                Refused::Nobody.answer(&request)
+            let bearers = door.bearers.as_deref();
+            let refused = match (actor.credential(), bearers) {
+                _ if !actor.is_known() => Refused::Nobody,
+                (Some(Credential::Bearer(_)), Some(bearers)) => {
+                    match bearers.missing_scope(&actor, need) {
+                        Some(scope) => Refused::Scope(scope.to_owned()),
+                        None => Refused::Forbidden,
+                    }
+                }
+                _ => Refused::Forbidden,
             };
+            return refused.answer(&request, bearers);
         }
     }
     request.extensions_mut().insert(actor);
@@ -69,6 +112,12 @@ enum Refused {
     Nobody,
     /// It has one that lets nobody in.
     Denied(Denied),
+    /// It has an access token that is not good; one line.
+    Token(String),
+    /// It has an access token without the scope that it takes.
+    Scope(String),
+    /// Whether its access token is good cannot be found out now; one line.
+    Unavailable(String),
     /// Who asks may not.
     Forbidden,
     /// A page of another site may have sent it.
@@ -82,37 +131,65 @@ fn is_public(request: &Request) -> bool {
     path.is_none_or(|path| need(path.as_str(), reads) == Some(Need::Nothing))
 }
 
-/// Who the headers say it is.
-fn presented(access: &Access, headers: &HeaderMap, method: &Method) -> Result<Actor, Refused> {
-    let now = crate::clock::unix_millis();
-    if let Some(value) = headers.get(header::AUTHORIZATION) {
-        let token = token(value).ok_or(Refused::Denied(Denied::Unknown))?;
-        return access.by_token(&token, now).map_err(Refused::Denied);
+impl Door {
+    /// Who the headers say it is.
+    async fn presented(&self, request: &Request) -> Result<Actor, Refused> {
+        let headers = request.headers();
+        let now = crate::clock::unix_millis();
+        if let Some(value) = headers.get(header::AUTHORIZATION) {
+            let token = token(value).ok_or(Refused::Denied(Denied::Unknown))?;
+            if let Some(bearers) = &self.bearers
+                && is_jwt(&token)
+            {
+                let peer = peer(request);
+                let actor = bearers.actor(&token, peer.as_deref()).await;
+                return actor.map_err(|refused| match refused {
+                    bearer::Refused::Token(why) => Refused::Token(why),
+                    bearer::Refused::Denied(denied) => Refused::Denied(denied),
+                    bearer::Refused::Unavailable(why) => Refused::Unavailable(why),
+                    bearer::Refused::Scope => {
+                        Refused::Scope(bearers.least_scope().unwrap_or_default().to_owned())
+                    }
+                });
+            }
+            return self.access.by_token(&token, now).map_err(Refused::Denied);
+        }
+        let Some(cookie) = cookie(headers, self.cookies.session_name()) else {
+            return Ok(Actor::nobody());
+        };
+        let actor = match self.access.by_session(cookie, now) {
+            Ok(actor) => actor,
+            // a browser keeps sending the cookie of a session that is over; the login page must still open
+            Err(denied) => {
+                tracing::debug!(%denied, "a session that is over");
+                return Ok(Actor::nobody());
+            }
+        };
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+        if !reads && !is_ours(headers, request.uri().path()) {
+            return Err(Refused::NotOurPage);
+        }
+        Ok(actor)
     }
-    let Some(cookie) = cookie(headers, SESSION_COOKIE) else {
-        return Ok(Actor::nobody());
-    };
-    let reads = matches!(*method, Method::GET | Method::HEAD);
-    // browsers add cookies to what other sites make them send, but not these; forms carry a field that the page checks
-    let form = headers.get(header::CONTENT_TYPE).is_some_and(|value| {
+}
+
+/// Whether a page of this server may have sent what writes: browsers add cookies to what other sites make them send, but
+/// not this header; forms, which go to pages alone, carry a field that the page checks.
+fn is_ours(headers: &HeaderMap, path: &str) -> bool {
+    let page = !path.starts_with("/api/");
+    let form = page && headers.get(header::CONTENT_TYPE).is_some_and(|value| {
         value
             .as_bytes()
             .starts_with(b"application/x-www-form-urlencoded")
     });
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-    let ours =
-        matches!(site, None | Some(b"same-origin")) && (form || headers.contains_key(OWN_PAGE));
-    if !reads && !ours {
-        return Err(Refused::NotOurPage);
-    }
-    match access.by_session(cookie, now) {
-        Ok(actor) => Ok(actor),
-        // a browser keeps sending the cookie of a session that is over; the login page must still open
-        Err(denied) => {
-            tracing::debug!(%denied, "a session that is over");
-            Ok(Actor::nobody())
-        }
-    }
+    matches!(site, None | Some(b"same-origin" | b"none")) && (form || headers.contains_key(OWN_PAGE))
+}
+
+/// Where a request comes from.
+fn peer(request: &Request) -> Option<String> {
+    let address = request.extensions().get::<ClientAddress>();
+    address.map(|client| client.ip.to_string())
 }
 
 /// The token of an Authorization header: a bearer token, or the password that git sends.
@@ -140,7 +217,7 @@ pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 impl Refused {
-    fn answer(self, request: &Request) -> Response {
+    fn answer(self, request: &Request, bearers: Option<&Bearers>) -> Response {
         let path = request.uri().path();
         let git = path.starts_with("/library.git");
         let (status, text) = match &self {
@@ -151,6 +228,15 @@ impl Refused {
                     .to_owned(),
             ),
             Self::Denied(denied) => (StatusCode::UNAUTHORIZED, denied.to_string()),
+            Self::Token(why) => (
+                StatusCode::UNAUTHORIZED,
+                format!("{why}; sign in again to get another"),
+            ),
+            Self::Scope(scope) => (
+                StatusCode::FORBIDDEN,
+                format!("the access token lacks the scope {scope}; ask for it when signing in"),
+            ),
+            Self::Unavailable(why) => (StatusCode::SERVICE_UNAVAILABLE, why.clone()),
             Self::Forbidden => (
                 StatusCode::FORBIDDEN,
                 "you may not do this; ask an admin of this server for the role it takes".to_owned(),
@@ -165,17 +251,34 @@ impl Refused {
         } else {
             (status, json_error(&text)).into_response()
         };
-        if status == StatusCode::UNAUTHORIZED {
-            // RFC 6750, section 3; git asks its user for a password where it reads Basic
-            let challenge = match self {
-                _ if git => "Basic realm=\"Cuebook\", charset=\"UTF-8\"",
-                Self::Denied(_) => "Bearer realm=\"Cuebook\", error=\"invalid_token\"",
-                _ => "Bearer realm=\"Cuebook\"",
-            };
-            response.headers_mut().insert(
-                header::WWW_AUTHENTICATE,
-                HeaderValue::from_static(challenge),
-            );
+        // RFC 6750, section 3; RFC 9728, section 5.1; git asks its user for a password where it reads Basic
+        let challenge = match &self {
+            _ if git && status == StatusCode::UNAUTHORIZED => {
+                "Basic realm=\"Cuebook\", charset=\"UTF-8\"".to_owned()
+            }
+            Self::Denied(_) | Self::Token(_) => {
+                "Bearer realm=\"Cuebook\", error=\"invalid_token\"".to_owned()
+            }
+            Self::Nobody => "Bearer realm=\"Cuebook\"".to_owned(),
+            Self::Scope(scope) => {
+                format!("Bearer realm=\"Cuebook\", error=\"insufficient_scope\", scope=\"{scope}\"")
+            }
+            Self::Forbidden | Self::NotOurPage | Self::Unavailable(_) => return response,
+        };
+        let challenge = match bearers.filter(|_| !git) {
+            Some(bearers) => {
+                let mut challenge = challenge;
+                if matches!(self, Self::Nobody)
+                    && let Some(scope) = bearers.least_scope()
+                {
+                    challenge.push_str(&format!(", scope=\"{scope}\""));
+                }
+                format!("{challenge}, resource_metadata=\"{}\"", bearers.metadata_url())
+            }
+            None => challenge,
+        };
+        if let Ok(value) = HeaderValue::from_str(&challenge) {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
         }
         response
     }
