@@ -29,7 +29,7 @@ use cuebook::api::preview::Previews;
 use cuebook::catalog::complete::{Rows, ValueIndex, Values, complete};
 use cuebook::catalog::text::fold_query;
 use cuebook::catalog::values::parse;
-use cuebook::http::{Allowed, Limits, serve};
+use cuebook::http::{Entrance, Limits, serve};
 use cuebook::mcp;
 use cuebook::prompt::source::Source;
 use cuebook::registry::source::Library;
@@ -264,7 +264,7 @@ async fn server(path: &Path) {
         git: None,
         records: None,
         upstream: None,
-        allowed: Arc::new(Allowed::default()),
+        entrance: Arc::new(Entrance::default()),
         url: "http://localhost".into(),
         shutdown: shutdown.clone(),
     });

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use cuebook::api::Api;
 use cuebook::api::preview::Previews;
 use cuebook::git::init;
-use cuebook::http::{Allowed, Limits, serve};
+use cuebook::http::{Entrance, Limits, serve};
 use cuebook::mcp;
 use cuebook::registry::source::Library;
 use cuebook::registry::{Registry, Settings};
@@ -115,7 +115,7 @@ async fn server(path: &Path) {
         git: None,
         records: None,
         upstream: None,
-        allowed: Arc::new(Allowed::default()),
+        entrance: Arc::new(Entrance::default()),
         url: "http://localhost".into(),
         shutdown: shutdown.clone(),
     });

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::{self, Api};
 use crate::git_http;
-use crate::http::{Allowed, json_error, layers};
+use crate::http::{Entrance, json_error, layers};
 use crate::mcp;
 use crate::records::Records;
 use crate::registry::{Registry, Status};
@@ -34,8 +34,8 @@ pub struct AppState {
     pub upstream: Option<Arc<Upstream>>,
     /// What was used, delivered and done; none where a work tree is served.
     pub records: Option<Arc<Records>>,
-    /// Hosts and origins that are served.
-    pub allowed: Arc<Allowed>,
+    /// Who may come in, and from where they come.
+    pub entrance: Arc<Entrance>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
     pub url: Arc<str>,
     /// Ends every stream.
@@ -44,7 +44,7 @@ pub struct AppState {
 
 /// The whole server as a service.
 pub fn router(state: AppState) -> Router {
-    let allowed = state.allowed.clone();
+    let entrance = state.entrance.clone();
     let endpoint = mcp::http::Endpoint {
         service: state.mcp.clone(),
         shutdown: state.shutdown.clone(),
@@ -67,7 +67,7 @@ pub fn router(state: AppState) -> Router {
         })
         .merge(api::routes(state.api))
         .fallback(not_found);
-    layers(router, allowed)
+    layers(router, entrance)
 }
 
 /// What this is and how to connect, for whoever opens the address in a browser.
@@ -148,6 +148,7 @@ async fn readyz(State(state): State<AppState>) -> Response {
         ));
     }
     messages.extend(state.records.iter().flat_map(|records| records.messages()));
+    messages.extend(state.entrance.tls.iter().filter_map(|tls| tls.trouble()));
     let following = state.upstream.as_ref().map(|upstream| {
         let settings = upstream.settings();
         let status = upstream.status();

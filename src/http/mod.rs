@@ -2,8 +2,10 @@
 //!
 //! Knows nothing of prompts or of MCP.
 
+mod client;
 mod guard;
 mod serve;
+mod tls;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -15,10 +17,14 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::{Router, middleware};
 
+use self::client::Peer;
+
+pub use self::client::{ClientAddress, ForwardedHeader, Proxies};
 pub use self::guard::{Allowed, PublicUrlError, Refusal};
 #[cfg(unix)]
 pub use self::serve::serve_unix;
-pub use self::serve::{Limits, serve};
+pub use self::serve::{Limits, serve, serve_tls};
+pub use self::tls::{Tls, TlsError};
 
 /// The header that names a request in the log.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -47,21 +53,44 @@ impl Default for RequestId {
     }
 }
 
-/// Wraps a router in the layers that everything passes, outermost first: request id, Host and
-/// Origin, security headers.
-pub fn layers(router: Router, allowed: Arc<Allowed>) -> Router {
-    router.layer(middleware::from_fn_with_state(allowed, outer))
+/// What is known at the door: who may come in, and from where they come.
+#[derive(Debug, Default)]
+pub struct Entrance {
+    /// Hosts and origins that are served.
+    pub allowed: Allowed,
+    /// Proxies whose word counts.
+    pub proxies: Proxies,
+    /// The certificate, where the server speaks TLS itself.
+    pub tls: Option<Arc<Tls>>,
 }
 
-async fn outer(State(allowed): State<Arc<Allowed>>, mut request: Request, next: Next) -> Response {
+/// Wraps a router in the layers that everything passes, outermost first: request id, Host and
+/// Origin, the client's address, security headers.
+pub fn layers(router: Router, entrance: Arc<Entrance>) -> Router {
+    router.layer(middleware::from_fn_with_state(entrance, outer))
+}
+
+async fn outer(
+    State(entrance): State<Arc<Entrance>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let id = RequestId::new();
-    let mut response = match allowed.check(request.headers()) {
+    let client = request
+        .extensions()
+        .get::<Peer>()
+        .map(|peer| entrance.proxies.client(*peer, request.headers()));
+    let mut response = match entrance.allowed.check(request.headers()) {
         Ok(()) => {
-            request.extensions_mut().insert(id.clone());
+            let extensions = request.extensions_mut();
+            extensions.insert(id.clone());
+            if let Some(client) = client {
+                extensions.insert(client);
+            }
             next.run(request).await
         }
         Err(refusal) => {
-            tracing::warn!(request_id = &*id.0, %refusal, "refused a request");
+            tracing::warn!(request_id = &*id.0, client = ?client.map(|c| c.ip), %refusal, "refused a request");
             refused(&refusal)
         }
     };
