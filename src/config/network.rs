@@ -42,8 +42,12 @@ impl Config {
         match (&self.network.certificate, &self.network.key) {
             (None, None) => Ok(None),
             (Some(certificate), Some(key)) => Ok(Some(Arc::new(Tls::load(certificate, key)?))),
-            (Some(_), None) => anyhow::bail!("tls.certificate is set and tls.key is not; set both, or neither"),
-            (None, Some(_)) => anyhow::bail!("tls.key is set and tls.certificate is not; set both, or neither"),
+            (Some(_), None) => {
+                anyhow::bail!("tls.certificate is set and tls.key is not; set both, or neither")
+            }
+            (None, Some(_)) => {
+                anyhow::bail!("tls.key is set and tls.certificate is not; set both, or neither")
+            }
         }
     }
 
@@ -188,7 +192,10 @@ mod tests {
         assert!(error.contains("tls.key is not"), "{error}");
         config.network.key = Some("nowhere/key.pem".into());
         let error = config.tls().unwrap_err().to_string();
-        assert!(error.contains("cert.pem") && error.contains("tls.certificate"), "{error}");
+        assert!(
+            error.contains("cert.pem") && error.contains("tls.certificate"),
+            "{error}"
+        );
         assert_eq!(error.lines().count(), 1);
     }
 }

@@ -230,8 +230,16 @@ mod tests {
             check(ForwardedHeader::XForwardedFor, peer, list, expected);
         };
         x("10.0.0.1", &[], ("10.0.0.1", false));
-        x("10.0.0.1", &[("x-forwarded-for", "203.0.113.1")], ("203.0.113.1", false));
-        x("::ffff:10.0.0.1", &[("x-forwarded-for", "203.0.113.1")], ("203.0.113.1", false));
+        x(
+            "10.0.0.1",
+            &[("x-forwarded-for", "203.0.113.1")],
+            ("203.0.113.1", false),
+        );
+        x(
+            "::ffff:10.0.0.1",
+            &[("x-forwarded-for", "203.0.113.1")],
+            ("203.0.113.1", false),
+        );
         // the client has written the first one
         x(
             "10.0.0.1",
@@ -240,16 +248,43 @@ mod tests {
         );
         x(
             "10.0.0.1",
-            &[("x-forwarded-for", "198.51.100.9"), ("x-forwarded-for", "203.0.113.1")],
+            &[
+                ("x-forwarded-for", "198.51.100.9"),
+                ("x-forwarded-for", "203.0.113.1"),
+            ],
             ("203.0.113.1", false),
         );
-        x("10.0.0.1", &[("x-forwarded-for", "203.0.113.1:4711")], ("203.0.113.1", false));
-        x("10.0.0.1", &[("x-forwarded-for", "[2001:db8:2::1]:4711")], ("2001:db8:2::1", false));
-        x("10.0.0.1", &[("x-forwarded-for", "2001:db8:2::1")], ("2001:db8:2::1", false));
-        x("10.0.0.1", &[("x-forwarded-for", "10.9.9.9, 10.8.8.8")], ("10.9.9.9", false));
+        x(
+            "10.0.0.1",
+            &[("x-forwarded-for", "203.0.113.1:4711")],
+            ("203.0.113.1", false),
+        );
+        x(
+            "10.0.0.1",
+            &[("x-forwarded-for", "[2001:db8:2::1]:4711")],
+            ("2001:db8:2::1", false),
+        );
+        x(
+            "10.0.0.1",
+            &[("x-forwarded-for", "2001:db8:2::1")],
+            ("2001:db8:2::1", false),
+        );
+        x(
+            "10.0.0.1",
+            &[("x-forwarded-for", "10.9.9.9, 10.8.8.8")],
+            ("10.9.9.9", false),
+        );
         // what cannot be read ends the chain at the proxy that has taken it
-        x("10.0.0.1", &[("x-forwarded-for", "203.0.113.1, unknown")], ("10.0.0.1", false));
-        x("10.0.0.1", &[("x-forwarded-for", "203.0.113.1, evil, 10.2.3.4")], ("10.2.3.4", false));
+        x(
+            "10.0.0.1",
+            &[("x-forwarded-for", "203.0.113.1, unknown")],
+            ("10.0.0.1", false),
+        );
+        x(
+            "10.0.0.1",
+            &[("x-forwarded-for", "203.0.113.1, evil, 10.2.3.4")],
+            ("10.2.3.4", false),
+        );
     }
 
     #[test]
@@ -257,9 +292,21 @@ mod tests {
         let x = |peer, list: &[(&'static str, &'static str)], expected| {
             check(ForwardedHeader::XForwardedFor, peer, list, expected);
         };
-        x("10.0.0.1", &[("x-forwarded-proto", "https")], ("10.0.0.1", true));
-        x("10.0.0.1", &[("x-forwarded-proto", "https, http")], ("10.0.0.1", false));
-        x("10.0.0.1", &[("x-forwarded-proto", "HTTPS")], ("10.0.0.1", true));
+        x(
+            "10.0.0.1",
+            &[("x-forwarded-proto", "https")],
+            ("10.0.0.1", true),
+        );
+        x(
+            "10.0.0.1",
+            &[("x-forwarded-proto", "https, http")],
+            ("10.0.0.1", false),
+        );
+        x(
+            "10.0.0.1",
+            &[("x-forwarded-proto", "HTTPS")],
+            ("10.0.0.1", true),
+        );
     }
 
     #[test]
@@ -267,18 +314,45 @@ mod tests {
         let both = [
             ("x-forwarded-for", "203.0.113.1"),
             ("x-forwarded-proto", "http"),
-            ("forwarded", "for=\"[2001:db8:2::1]:80\";by=10.0.0.1;proto=https"),
+            (
+                "forwarded",
+                "for=\"[2001:db8:2::1]:80\";by=10.0.0.1;proto=https",
+            ),
         ];
-        check(ForwardedHeader::XForwardedFor, "10.0.0.1", &both, ("203.0.113.1", false));
-        check(ForwardedHeader::Forwarded, "10.0.0.1", &both, ("2001:db8:2::1", true));
+        check(
+            ForwardedHeader::XForwardedFor,
+            "10.0.0.1",
+            &both,
+            ("203.0.113.1", false),
+        );
+        check(
+            ForwardedHeader::Forwarded,
+            "10.0.0.1",
+            &both,
+            ("2001:db8:2::1", true),
+        );
         let rfc = |value, expected| {
-            check(ForwardedHeader::Forwarded, "10.0.0.1", &[("forwarded", value)], expected);
+            check(
+                ForwardedHeader::Forwarded,
+                "10.0.0.1",
+                &[("forwarded", value)],
+                expected,
+            );
         };
-        rfc("For=198.51.100.9, for=203.0.113.1; Proto=https", ("203.0.113.1", true));
-        rfc("for=198.51.100.9, for=\"203.0.113.1:99\", for=10.1.1.1", ("203.0.113.1", false));
+        rfc(
+            "For=198.51.100.9, for=203.0.113.1; Proto=https",
+            ("203.0.113.1", true),
+        );
+        rfc(
+            "for=198.51.100.9, for=\"203.0.113.1:99\", for=10.1.1.1",
+            ("203.0.113.1", false),
+        );
         rfc("for=203.0.113.1, for=_hidden", ("10.0.0.1", false));
         rfc("for=203.0.113.1, proto=https", ("10.0.0.1", true));
         // a quoted comma hides nothing
-        rfc("for=203.0.113.1;x=\"a, for=198.51.100.9\"", ("203.0.113.1", false));
+        rfc(
+            "for=203.0.113.1;x=\"a, for=198.51.100.9\"",
+            ("203.0.113.1", false),
+        );
     }
 }

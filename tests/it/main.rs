@@ -15,6 +15,7 @@ mod git;
 mod history;
 mod hostile;
 mod http;
+mod http_tls;
 mod library;
 mod mcp;
 mod resources;
