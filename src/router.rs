@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::header::{self, HeaderValue};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
+use axum::{Router, middleware};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{self, Api};
 use crate::git_http;
-use crate::http::{Entrance, json_error, layers};
+use crate::http::{Entrance, Pace, json_error, layers};
 use crate::mcp;
 use crate::records::Records;
 use crate::registry::{Registry, Status};
@@ -61,11 +61,15 @@ pub fn router(state: AppState) -> Router {
         .with_state(state.clone())
         .merge(upstream::webhook::routes(state.upstream.clone()))
         .merge(mcp)
+        .merge(api::routes(state.api))
+        .layer(middleware::from_fn(async |request, next| {
+            Pace::default().bound(request, next).await
+        }))
+        // a push has bounds of its own, which its operator sets
         .merge(match state.git {
             Some(endpoint) => git_http::routes(endpoint),
             None => git_http::none(),
         })
-        .merge(api::routes(state.api))
         .fallback(not_found);
     layers(router, entrance)
 }

@@ -7,13 +7,17 @@ use ipnet::IpNet;
 
 use super::Config;
 use super::keys::{Key, number};
-use crate::http::{Allowed, Entrance, ForwardedHeader, Limits, Proxies, Tls};
+use crate::http::{Allowed, Entrance, ForwardedHeader, Limits, Proxies, RateSettings, Rates, Tls};
 
 /// How clients connect.
 #[derive(Debug, Clone)]
 pub struct NetworkConfig {
     /// Connections at a time.
     pub max_connections: usize,
+    /// Connections of one address at a time.
+    pub max_connections_per_address: usize,
+    /// How many requests a client may make.
+    pub rates: RateSettings,
     /// Networks of the proxies whose word counts.
     pub trusted_proxies: Vec<IpNet>,
     /// The header in which they name the client.
@@ -28,6 +32,8 @@ impl Default for NetworkConfig {
     fn default() -> Self {
         Self {
             max_connections: Limits::default().connections,
+            max_connections_per_address: Limits::default().connections_per_address,
+            rates: RateSettings::default(),
             trusted_proxies: Vec::new(),
             forwarded_header: ForwardedHeader::default(),
             certificate: None,
@@ -57,7 +63,9 @@ impl Config {
         Ok(Entrance {
             allowed: Allowed::new(self.public_url.as_deref())?,
             proxies: Proxies::new(network.trusted_proxies.clone(), network.forwarded_header),
+            rates: Rates::new(&network.rates),
             tls,
+            ..Entrance::default()
         })
     }
 
@@ -65,6 +73,8 @@ impl Config {
     pub fn connection_limits(&self) -> Limits {
         Limits {
             connections: self.network.max_connections,
+            connections_per_address: self.network.max_connections_per_address,
+            exempt: self.network.trusted_proxies.clone(),
             ..Limits::default()
         }
     }
@@ -134,6 +144,51 @@ pub(super) static KEYS: &[Key] = &[
             Ok(())
         },
         get: |c| c.network.max_connections.to_string(),
+    },
+    Key {
+        name: "http.max_connections_per_address",
+        meaning: "connections of one address at a time; 0: as many as there are",
+        set: |c, value| {
+            c.network.max_connections_per_address = number(value, 0, 1_000_000)?;
+            Ok(())
+        },
+        get: |c| c.network.max_connections_per_address.to_string(),
+    },
+    Key {
+        name: "http.requests_per_minute",
+        meaning: "requests of one address in a minute; 0: no limit",
+        set: |c, value| {
+            c.network.rates.per_minute = number(value, 0, 100_000_000)?;
+            Ok(())
+        },
+        get: |c| c.network.rates.per_minute.to_string(),
+    },
+    Key {
+        name: "http.burst",
+        meaning: "requests of one address at once",
+        set: |c, value| {
+            c.network.rates.burst = number(value, 1, 100_000_000)?;
+            Ok(())
+        },
+        get: |c| c.network.rates.burst.to_string(),
+    },
+    Key {
+        name: "http.actor_requests_per_minute",
+        meaning: "requests of one actor in a minute, from all addresses; 0: no limit",
+        set: |c, value| {
+            c.network.rates.actor_per_minute = number(value, 0, 100_000_000)?;
+            Ok(())
+        },
+        get: |c| c.network.rates.actor_per_minute.to_string(),
+    },
+    Key {
+        name: "http.actor_burst",
+        meaning: "requests of one actor at once",
+        set: |c, value| {
+            c.network.rates.actor_burst = number(value, 1, 100_000_000)?;
+            Ok(())
+        },
+        get: |c| c.network.rates.actor_burst.to_string(),
     },
 ];
 

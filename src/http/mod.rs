@@ -2,8 +2,12 @@
 //!
 //! Knows nothing of prompts or of MCP.
 
+mod backoff;
 mod client;
+mod crowd;
 mod guard;
+mod pace;
+mod rates;
 mod serve;
 mod tls;
 
@@ -19,8 +23,12 @@ use axum::{Router, middleware};
 
 use self::client::Peer;
 
+pub use self::backoff::{Attempt, Backoff};
 pub use self::client::{ClientAddress, ForwardedHeader, Proxies};
+pub use self::crowd::{Crowd, Held};
 pub use self::guard::{Allowed, PublicUrlError, Refusal};
+pub use self::pace::Pace;
+pub use self::rates::{Network, RateSettings, Rates, TooMany, too_many_requests};
 #[cfg(unix)]
 pub use self::serve::serve_unix;
 pub use self::serve::{Limits, serve, serve_tls};
@@ -60,12 +68,16 @@ pub struct Entrance {
     pub allowed: Allowed,
     /// Proxies whose word counts.
     pub proxies: Proxies,
+    /// How many requests a client may make.
+    pub rates: Rates,
+    /// Failed attempts to show who one is.
+    pub backoff: Backoff,
     /// The certificate, where the server speaks TLS itself.
     pub tls: Option<Arc<Tls>>,
 }
 
-/// Wraps a router in the layers that everything passes, outermost first: request id, Host and
-/// Origin, the client's address, security headers.
+/// Wraps a router in the layers that everything passes, outermost first: request id, the client's address and how much
+/// it asks, Host and Origin, security headers.
 pub fn layers(router: Router, entrance: Arc<Entrance>) -> Router {
     router.layer(middleware::from_fn_with_state(entrance, outer))
 }
@@ -80,7 +92,17 @@ async fn outer(
         .extensions()
         .get::<Peer>()
         .map(|peer| entrance.proxies.client(*peer, request.headers()));
-    let mut response = match entrance.allowed.check(request.headers()) {
+    let admitted = match client {
+        Some(client) => entrance.rates.address(client).map_err(TooMany::response),
+        None => Ok(()),
+    };
+    let admitted = admitted.and_then(|()| {
+        entrance.allowed.check(request.headers()).map_err(|refusal| {
+            tracing::warn!(request_id = &*id.0, client = ?client.map(|c| c.ip), %refusal, "refused a request");
+            refused(&refusal)
+        })
+    });
+    let mut response = match admitted {
         Ok(()) => {
             let extensions = request.extensions_mut();
             extensions.insert(id.clone());
@@ -89,10 +111,7 @@ async fn outer(
             }
             next.run(request).await
         }
-        Err(refusal) => {
-            tracing::warn!(request_id = &*id.0, client = ?client.map(|c| c.ip), %refusal, "refused a request");
-            refused(&refusal)
-        }
+        Err(response) => response,
     };
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id.0) {

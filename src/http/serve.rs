@@ -1,6 +1,6 @@
 //! Accepts connections, bounds what a connection may cost, ends them gracefully.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use axum::response::IntoResponse as _;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use ipnet::IpNet;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -23,7 +24,9 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use super::client::Peer;
+use super::crowd::Crowd;
 use super::json_error;
+use super::rates::Network;
 use super::tls::Tls;
 
 /// What one connection and all of them may cost.
@@ -31,6 +34,12 @@ use super::tls::Tls;
 pub struct Limits {
     /// Connections at a time; more wait to be accepted.
     pub connections: usize,
+    /// Connections of one address at a time; more are closed. 0 is no limit.
+    pub connections_per_address: usize,
+    /// Whether programs of this machine may have as many as there are.
+    pub exempt_loopback: bool,
+    /// Networks of which each address may, too: proxies bring the connections of many.
+    pub exempt: Vec<IpNet>,
     /// Time for a request's headers, and for which an idle connection is kept.
     pub header_timeout: Duration,
     /// Time in which a TLS connection must be agreed on.
@@ -45,10 +54,23 @@ pub struct Limits {
     pub grace: Duration,
 }
 
+impl Limits {
+    /// How many connections an address may have; none where it is not counted.
+    fn most_of(&self, ip: IpAddr) -> Option<usize> {
+        let ip = ip.to_canonical();
+        let exempt = (self.exempt_loopback && ip.is_loopback())
+            || self.exempt.iter().any(|network| network.contains(&ip));
+        (!exempt && self.connections_per_address > 0).then_some(self.connections_per_address)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 25_000,
+            connections_per_address: 2_500,
+            exempt_loopback: true,
+            exempt: Vec::new(),
             header_timeout: Duration::from_secs(75),
             handshake_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(30),
@@ -95,6 +117,8 @@ async fn accept(
     writes: &TaskTracker,
 ) {
     let places = Arc::new(Semaphore::new(limits.connections));
+    let crowd = Arc::new(Crowd::<Network>::default());
+    let limits = Arc::new(limits.clone());
     let mut connections = JoinSet::new();
     loop {
         let place = tokio::select! {
@@ -117,6 +141,16 @@ async fn accept(
             },
         };
         while connections.try_join_next().is_some() {}
+        let held = match limits.most_of(peer.ip()) {
+            None => None,
+            Some(most) => match crowd.take(peer.ip().into(), most) {
+                Some(held) => Some(held),
+                None => {
+                    tracing::debug!(%peer, most, "closed a connection: its address has too many");
+                    continue;
+                }
+            },
+        };
         // Answers are written whole; waiting for more to send costs 40 ms a call.
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "could not turn Nagle's algorithm off");
@@ -135,7 +169,7 @@ async fn accept(
                     connection(socket, Some(peer), router, &limits, shutdown).await;
                 }
             }
-            drop(place);
+            drop((place, held));
         });
     }
     drop(listener);
