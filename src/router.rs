@@ -11,9 +11,11 @@ use axum::{Router, middleware};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Access;
 use crate::api::{self, Api};
 use crate::git_http;
-use crate::http::{Entrance, Pace, json_error, layers};
+use crate::http::actor::actor;
+use crate::http::{Entrance, Pace, actor_rate, json_error, layers};
 use crate::mcp;
 use crate::records::Records;
 use crate::registry::{Registry, Status};
@@ -34,6 +36,8 @@ pub struct AppState {
     pub upstream: Option<Arc<Upstream>>,
     /// What was used, delivered and done; none where a work tree is served.
     pub records: Option<Arc<Records>>,
+    /// Who may do what.
+    pub access: Arc<Access>,
     /// Who may come in, and from where they come.
     pub entrance: Arc<Entrance>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
@@ -44,7 +48,7 @@ pub struct AppState {
 
 /// The whole server as a service.
 pub fn router(state: AppState) -> Router {
-    let entrance = state.entrance.clone();
+    let (entrance, access) = (state.entrance.clone(), state.access.clone());
     let endpoint = mcp::http::Endpoint {
         service: state.mcp.clone(),
         shutdown: state.shutdown.clone(),
@@ -70,7 +74,9 @@ pub fn router(state: AppState) -> Router {
             Some(endpoint) => git_http::routes(endpoint),
             None => git_http::none(),
         })
-        .fallback(not_found);
+        .fallback(not_found)
+        .layer(middleware::from_fn_with_state(entrance.clone(), actor_rate))
+        .layer(middleware::from_fn_with_state(access, actor));
     layers(router, entrance)
 }
 

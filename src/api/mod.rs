@@ -88,7 +88,7 @@ pub fn routes(api: Api) -> Router {
 /// Who makes a request, and from where.
 fn by(extensions: &Extensions) -> By {
     By {
-        actor: Actor::local(),
+        actor: extensions.get().cloned().unwrap_or_else(Actor::nobody),
         peer: extensions
             .get::<ClientAddress>()
             .map(|client| client.ip.to_string()),

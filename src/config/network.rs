@@ -63,7 +63,10 @@ impl Config {
         Ok(Entrance {
             allowed: Allowed::new(self.public_url.as_deref())?,
             proxies: Proxies::new(network.trusted_proxies.clone(), network.forwarded_header),
-            rates: Rates::new(&network.rates),
+            rates: Rates::new(&RateSettings {
+                exempt_loopback: !self.access.enabled,
+                ..network.rates.clone()
+            }),
             tls,
             ..Entrance::default()
         })

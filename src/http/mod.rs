@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of prompts or of MCP.
 
+pub mod actor;
 mod backoff;
 mod client;
 mod crowd;
@@ -22,6 +23,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Router, middleware};
 
 use self::client::Peer;
+use crate::access::{Actor, Kind};
 
 pub use self::backoff::{Attempt, Backoff};
 pub use self::client::{ClientAddress, ForwardedHeader, Proxies};
@@ -119,6 +121,23 @@ async fn outer(
     }
     secure(headers);
     response
+}
+
+/// Counts a request of an actor who has shown a credential; stands behind the layer that finds out who asks.
+pub async fn actor_rate(
+    State(entrance): State<Arc<Entrance>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let counted = request
+        .extensions()
+        .get::<Actor>()
+        .filter(|actor| matches!(actor.kind(), Kind::Person | Kind::Service))
+        .map_or(Ok(()), |actor| entrance.rates.actor(&actor.name));
+    match counted {
+        Ok(()) => next.run(request).await,
+        Err(too_many) => too_many.response(),
+    }
 }
 
 fn refused(refusal: &Refusal) -> Response {

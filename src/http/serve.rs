@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use super::actor::SameMachine;
 use super::client::Peer;
 use super::crowd::Crowd;
 use super::json_error;
@@ -291,9 +292,10 @@ async fn connection(
     shutdown: CancellationToken,
 ) {
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-        if let Some(peer) = peer {
-            request.extensions_mut().insert(peer);
-        }
+        match peer {
+            Some(peer) => request.extensions_mut().insert(peer).is_some(),
+            None => request.extensions_mut().insert(SameMachine).is_some(),
+        };
         router.clone().oneshot(request.map(Body::new))
     });
     let mut builder = http1::Builder::new();

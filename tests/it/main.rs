@@ -7,6 +7,7 @@
 )]
 
 mod abuse;
+mod access;
 mod architecture;
 mod bridge;
 mod cli;

@@ -122,6 +122,7 @@ impl TestServer {
             records: None,
             upstream: None,
             api: Api::new(registry.clone(), previews),
+            access: Arc::new(cuebook::access::Access::open()),
             entrance: Arc::new(Entrance {
                 allowed: Allowed::new(public_url).unwrap(),
                 ..Entrance::default()
