@@ -15,7 +15,7 @@ use crate::access::Access;
 use crate::api::{self, Api};
 use crate::git_http;
 use crate::http::actor::actor;
-use crate::http::{Entrance, Pace, actor_rate, json_error, layers};
+use crate::http::{Entrance, Pace, json_error, layers, per_actor};
 use crate::mcp;
 use crate::records::Records;
 use crate::registry::{Registry, Status};
@@ -75,7 +75,7 @@ pub fn router(state: AppState) -> Router {
             None => git_http::none(),
         })
         .fallback(not_found)
-        .layer(middleware::from_fn_with_state(entrance.clone(), actor_rate))
+        .layer(middleware::from_fn_with_state(entrance.clone(), per_actor))
         .layer(middleware::from_fn_with_state(access, actor));
     layers(router, entrance)
 }

@@ -7,7 +7,10 @@ use ipnet::IpNet;
 
 use super::Config;
 use super::keys::{Key, number};
-use crate::http::{Allowed, Entrance, ForwardedHeader, Limits, Proxies, RateSettings, Rates, Tls};
+use crate::http::{
+    Allowed, Entrance, ForwardedHeader, Limits, Proxies, RateSettings, Rates, StreamSettings,
+    Streams, Tls,
+};
 
 /// How clients connect.
 #[derive(Debug, Clone)]
@@ -18,6 +21,8 @@ pub struct NetworkConfig {
     pub max_connections_per_address: usize,
     /// How many requests a client may make.
     pub rates: RateSettings,
+    /// How many streams a client may have.
+    pub streams: StreamSettings,
     /// Networks of the proxies whose word counts.
     pub trusted_proxies: Vec<IpNet>,
     /// The header in which they name the client.
@@ -34,6 +39,7 @@ impl Default for NetworkConfig {
             max_connections: Limits::default().connections,
             max_connections_per_address: Limits::default().connections_per_address,
             rates: RateSettings::default(),
+            streams: StreamSettings::default(),
             trusted_proxies: Vec::new(),
             forwarded_header: ForwardedHeader::default(),
             certificate: None,
@@ -66,6 +72,10 @@ impl Config {
             rates: Rates::new(&RateSettings {
                 exempt_loopback: !self.access.enabled,
                 ..network.rates.clone()
+            }),
+            streams: Streams::new(StreamSettings {
+                exempt_loopback: !self.access.enabled,
+                ..network.streams.clone()
             }),
             tls,
             ..Entrance::default()
@@ -192,6 +202,24 @@ pub(super) static KEYS: &[Key] = &[
             Ok(())
         },
         get: |c| c.network.rates.actor_burst.to_string(),
+    },
+    Key {
+        name: "mcp.max_streams_per_caller",
+        meaning: "open streams of one actor; 0: as many as there are",
+        set: |c, value| {
+            c.network.streams.per_actor = number(value, 0, 1_000_000)?;
+            Ok(())
+        },
+        get: |c| c.network.streams.per_actor.to_string(),
+    },
+    Key {
+        name: "mcp.max_streams_per_address",
+        meaning: "open streams of one address; 0: as many as there are",
+        set: |c, value| {
+            c.network.streams.per_address = number(value, 0, 1_000_000)?;
+            Ok(())
+        },
+        get: |c| c.network.streams.per_address.to_string(),
     },
 ];
 

@@ -10,6 +10,7 @@ mod guard;
 mod pace;
 mod rates;
 mod serve;
+mod streams;
 mod tls;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,6 +35,7 @@ pub use self::rates::{Network, RateSettings, Rates, TooMany, too_many_requests};
 #[cfg(unix)]
 pub use self::serve::serve_unix;
 pub use self::serve::{Limits, serve, serve_tls};
+pub use self::streams::{StreamSettings, Streams};
 pub use self::tls::{Tls, TlsError};
 
 /// The header that names a request in the log.
@@ -72,6 +74,8 @@ pub struct Entrance {
     pub proxies: Proxies,
     /// How many requests a client may make.
     pub rates: Rates,
+    /// How many streams a client may have.
+    pub streams: Streams,
     /// Failed attempts to show who one is.
     pub backoff: Backoff,
     /// The certificate, where the server speaks TLS itself.
@@ -123,21 +127,26 @@ async fn outer(
     response
 }
 
-/// Counts a request of an actor who has shown a credential; stands behind the layer that finds out who asks.
-pub async fn actor_rate(
+/// Counts the requests and streams of an actor who has shown a credential, and the streams of an address; stands behind
+/// the layer that finds out who asks.
+pub async fn per_actor(
     State(entrance): State<Arc<Entrance>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let counted = request
-        .extensions()
+    let extensions = request.extensions();
+    let client = extensions.get::<ClientAddress>().copied();
+    let actor = extensions
         .get::<Actor>()
         .filter(|actor| matches!(actor.kind(), Kind::Person | Kind::Service))
-        .map_or(Ok(()), |actor| entrance.rates.actor(&actor.name));
-    match counted {
-        Ok(()) => next.run(request).await,
-        Err(too_many) => too_many.response(),
+        .map(|actor| actor.name.clone());
+    if let Some(actor) = &actor
+        && let Err(too_many) = entrance.rates.actor(actor)
+    {
+        return too_many.response();
     }
+    let response = next.run(request).await;
+    entrance.streams.count(actor.as_ref(), client, response)
 }
 
 fn refused(refusal: &Refusal) -> Response {

@@ -3,6 +3,7 @@
 mod proxies;
 mod rates;
 mod slow;
+mod streams;
 
 use std::net::SocketAddr;
 use std::process::Command;
