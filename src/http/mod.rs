@@ -98,26 +98,19 @@ async fn outer(
         .extensions()
         .get::<Peer>()
         .map(|peer| entrance.proxies.client(*peer, request.headers()));
-    let admitted = match client {
-        Some(client) => entrance.rates.address(client).map_err(TooMany::response),
-        None => Ok(()),
-    };
-    let admitted = admitted.and_then(|()| {
-        entrance.allowed.check(request.headers()).map_err(|refusal| {
-            tracing::warn!(request_id = &*id.0, client = ?client.map(|c| c.ip), %refusal, "refused a request");
-            refused(&refusal)
-        })
-    });
-    let mut response = match admitted {
-        Ok(()) => {
-            let extensions = request.extensions_mut();
-            extensions.insert(id.clone());
-            if let Some(client) = client {
-                extensions.insert(client);
-            }
-            next.run(request).await
+    let counted = client.map_or(Ok(()), |client| entrance.rates.address(client));
+    let mut response = if let Err(too_many) = counted {
+        too_many.response()
+    } else if let Err(refusal) = entrance.allowed.check(request.headers()) {
+        tracing::warn!(request_id = &*id.0, client = ?client.map(|c| c.ip), %refusal, "refused a request");
+        refused(&refusal)
+    } else {
+        let extensions = request.extensions_mut();
+        extensions.insert(id.clone());
+        if let Some(client) = client {
+            extensions.insert(client);
         }
-        Err(response) => response,
+        next.run(request).await
     };
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id.0) {

@@ -142,16 +142,12 @@ async fn accept(
             },
         };
         while connections.try_join_next().is_some() {}
-        let held = match limits.most_of(peer.ip()) {
-            None => None,
-            Some(most) => match crowd.take(peer.ip().into(), most) {
-                Some(held) => Some(held),
-                None => {
-                    tracing::debug!(%peer, most, "closed a connection: its address has too many");
-                    continue;
-                }
-            },
-        };
+        let most = limits.most_of(peer.ip());
+        let held = most.and_then(|most| crowd.take(peer.ip().into(), most));
+        if most.is_some() && held.is_none() {
+            tracing::debug!(%peer, most, "closed a connection: its address has too many");
+            continue;
+        }
         // Answers are written whole; waiting for more to send costs 40 ms a call.
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "could not turn Nagle's algorithm off");
@@ -160,15 +156,14 @@ async fn accept(
         let shutdown = shutdown.clone();
         let limits = limits.clone();
         connections.spawn(async move {
-            match tls {
-                Some(tls) => encrypted(socket, peer, &tls, router, &limits, shutdown).await,
-                None => {
-                    let peer = Peer {
-                        address: peer,
-                        encrypted: false,
-                    };
-                    connection(socket, Some(peer), router, &limits, shutdown).await;
-                }
+            if let Some(tls) = tls {
+                encrypted(socket, peer, &tls, router, &limits, shutdown).await;
+            } else {
+                let peer = Peer {
+                    address: peer,
+                    encrypted: false,
+                };
+                connection(socket, Some(peer), router, &limits, shutdown).await;
             }
             drop((place, held));
         });
