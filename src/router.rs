@@ -15,7 +15,7 @@ use crate::access::Access;
 use crate::api::{self, Api};
 use crate::git_http;
 use crate::http::actor::{Cookies, Door, actor};
-use crate::http::{Allowed, json_error, layers};
+use crate::http::{Entrance, Pace, json_error, layers, per_actor};
 use crate::identity::bearer::Bearers;
 use crate::mcp;
 use crate::records::Records;
@@ -41,8 +41,8 @@ pub struct AppState {
     pub access: Arc<Access>,
     /// Takes access tokens of an OpenID provider, where there is one.
     pub bearers: Option<Arc<Bearers>>,
-    /// Hosts and origins that are served.
-    pub allowed: Arc<Allowed>,
+    /// Who may come in, and from where they come.
+    pub entrance: Arc<Entrance>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
     pub url: Arc<str>,
     /// Ends every stream.
@@ -51,11 +51,12 @@ pub struct AppState {
 
 /// The whole server as a service.
 pub fn router(state: AppState) -> Router {
-    let allowed = state.allowed.clone();
+    let entrance = state.entrance.clone();
     let door = Arc::new(Door {
         access: state.access.clone(),
         cookies: Cookies::of(&state.url),
         bearers: state.bearers.clone(),
+        entrance: state.entrance.clone(),
     });
     let endpoint = mcp::http::Endpoint {
         service: state.mcp.clone(),
@@ -75,14 +76,19 @@ pub fn router(state: AppState) -> Router {
         .with_state(state.clone())
         .merge(upstream::webhook::routes(state.upstream.clone()))
         .merge(mcp)
+        .merge(api::routes(state.api))
+        .layer(middleware::from_fn(async |request, next| {
+            Pace::default().bound(request, next).await
+        }))
+        // a push has bounds of its own, which its operator sets
         .merge(match state.git {
             Some(endpoint) => git_http::routes(endpoint),
             None => git_http::none(),
         })
-        .merge(api::routes(state.api))
         .fallback(not_found)
+        .layer(middleware::from_fn_with_state(entrance.clone(), per_actor))
         .layer(middleware::from_fn_with_state(door, actor));
-    layers(router, allowed)
+    layers(router, entrance)
 }
 
 /// What this is and how to connect, for whoever opens the address in a browser.
@@ -178,6 +184,7 @@ async fn readyz(State(state): State<AppState>) -> Response {
         ));
     }
     messages.extend(state.records.iter().flat_map(|records| records.messages()));
+    messages.extend(state.entrance.tls.iter().filter_map(|tls| tls.trouble()));
     let following = state.upstream.as_ref().map(|upstream| {
         let settings = upstream.settings();
         let status = upstream.status();

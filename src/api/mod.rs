@@ -11,12 +11,10 @@ mod usage;
 mod verify;
 mod versions;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::ConnectInfo;
 use axum::http::header::{self, HeaderValue};
 use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -29,6 +27,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::{Access, Actor, By};
 use crate::gate::Gate;
+use crate::http::ClientAddress;
 use crate::http::actor::Cookies;
 use crate::identity::Arrivals;
 use crate::identity::login::Login;
@@ -82,7 +81,7 @@ impl Api {
             previews: Arc::new(previews),
             search: Arc::new(Search::new()),
             access: Arc::new(Access::open()),
-            sign_in: Arc::new(access::sign_in::SignIn::new(30)),
+            sign_in: Arc::new(access::sign_in::SignIn::new(30, Arc::default())),
             login: None,
             arrivals: None,
             cookies: Cookies::of("http://localhost"),
@@ -117,8 +116,8 @@ fn by(extensions: &Extensions) -> By {
     By {
         actor: extensions.get().cloned().unwrap_or_else(Actor::nobody),
         peer: extensions
-            .get::<ConnectInfo<SocketAddr>>()
-            .map(|info| info.0.ip().to_string()),
+            .get::<ClientAddress>()
+            .map(|client| client.ip.to_string()),
     }
 }
 

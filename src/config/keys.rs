@@ -140,15 +140,6 @@ pub(super) static KEYS: &[Key] = &[
         get: |c| c.keep_alive_seconds.to_string(),
     },
     Key {
-        name: "http.max_connections",
-        meaning: "connections at a time",
-        set: |c, value| {
-            c.max_connections = number(value, 1, 1_000_000)?;
-            Ok(())
-        },
-        get: |c| c.max_connections.to_string(),
-    },
-    Key {
         name: "git.max_push_bytes",
         meaning: "largest push, decompressed",
         set: |c, value| {
@@ -601,7 +592,9 @@ pub(super) static KEYS: &[Key] = &[
 
 /// Every setting there is.
 pub fn keys() -> impl Iterator<Item = &'static Key> {
-    KEYS.iter().chain(super::access::KEYS)
+    KEYS.iter()
+        .chain(super::access::KEYS)
+        .chain(super::network::KEYS)
 }
 
 /// The setting of a name.

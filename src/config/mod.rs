@@ -5,6 +5,7 @@
 
 mod access;
 mod keys;
+mod network;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,6 +22,7 @@ use crate::workers::Renderer;
 
 pub use access::AccessConfig;
 pub use keys::{Key, keys};
+pub use network::NetworkConfig;
 
 use keys::find;
 
@@ -51,8 +53,8 @@ pub struct Config {
     pub max_streams: usize,
     /// MCP: time between two comments on a silent stream.
     pub keep_alive_seconds: u64,
-    /// HTTP: connections at a time.
-    pub max_connections: usize,
+    /// What clients connect to.
+    pub network: NetworkConfig,
     /// git: how pushes and fetches are bounded.
     pub git: crate::git_http::Settings,
     /// git: branches beside main that may be neither rewound nor deleted.
@@ -154,7 +156,7 @@ impl Default for Config {
             message_bytes: mcp.message_bytes,
             max_streams: mcp.max_streams,
             keep_alive_seconds: mcp.keep_alive.as_secs(),
-            max_connections: crate::http::Limits::default().connections,
+            network: NetworkConfig::default(),
             git: crate::git_http::Settings::default(),
             protected_branches: Vec::new(),
             upstream: UpstreamConfig::default(),

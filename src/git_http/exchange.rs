@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) struct Job {
     pub(super) service: Service,
     pub(super) step: Step,
     pub(super) protocol: Option<String>,
-    pub(super) peer: Option<SocketAddr>,
+    pub(super) peer: Option<IpAddr>,
     /// What the response begins with.
     pub(super) prologue: String,
     /// Whether the request's body is compressed.

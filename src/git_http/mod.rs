@@ -7,24 +7,24 @@ mod exchange;
 mod places;
 mod report;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
+use axum::{Extension, Router};
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::gate::install;
 use crate::git::pack::{Service, Step};
+use crate::http::ClientAddress;
 
 use places::{Full, Places};
 
@@ -192,7 +192,7 @@ async fn unknown() -> Response {
 async fn info_refs(
     State(endpoint): State<Arc<Endpoint>>,
     uri: Uri,
-    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    peer: Option<Extension<ClientAddress>>,
     headers: HeaderMap,
 ) -> Response {
     let mut asked = uri.query().unwrap_or_default().split('&');
@@ -223,7 +223,7 @@ async fn info_refs(
         service,
         step: Step::Advertise,
         protocol: protocol.map(str::to_owned),
-        peer: peer.map(|axum::Extension(ConnectInfo(peer))| peer),
+        peer: peer.map(|Extension(client)| client.ip),
         prologue,
         gzip: false,
         place,
@@ -233,7 +233,7 @@ async fn info_refs(
 
 async fn upload_pack(
     State(endpoint): State<Arc<Endpoint>>,
-    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    peer: Option<Extension<ClientAddress>>,
     request: Request,
 ) -> Response {
     rpc(endpoint, Service::UploadPack, peer, request).await
@@ -241,7 +241,7 @@ async fn upload_pack(
 
 async fn receive_pack(
     State(endpoint): State<Arc<Endpoint>>,
-    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    peer: Option<Extension<ClientAddress>>,
     request: Request,
 ) -> Response {
     rpc(endpoint, Service::ReceivePack, peer, request).await
@@ -250,7 +250,7 @@ async fn receive_pack(
 async fn rpc(
     endpoint: Arc<Endpoint>,
     service: Service,
-    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    peer: Option<Extension<ClientAddress>>,
     request: Request,
 ) -> Response {
     debug_assert_eq!(request.method(), Method::POST);
@@ -295,7 +295,7 @@ async fn rpc(
         service,
         step: Step::Answer,
         protocol,
-        peer: peer.map(|axum::Extension(ConnectInfo(peer))| peer),
+        peer: peer.map(|Extension(client)| client.ip),
         prologue: String::new(),
         gzip,
         place,

@@ -1,6 +1,7 @@
 //! Signing in: passwords, one-time codes, and the sessions of browsers.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 
@@ -9,7 +10,7 @@ use crate::access::password::{PasswordError, Passwords};
 use crate::access::{Actor, By, Credential, Invitation, secret};
 use crate::api::Refusal;
 use crate::clock::unix_millis;
-use crate::http::{Attempt, Backoff};
+use crate::http::{Attempt, Entrance};
 use crate::store::SessionRow;
 
 /// Time for which somebody may choose a password with a code that an admin gave them.
@@ -23,17 +24,17 @@ const ID_CHARS: usize = 16;
 #[derive(Debug)]
 pub struct SignIn {
     passwords: Passwords,
-    backoff: Backoff,
+    entrance: Arc<Entrance>,
     /// Days after which a browser is signed out, used or not.
     session_days: u32,
 }
 
 impl SignIn {
-    /// Signs browsers in for so many days.
-    pub fn new(session_days: u32) -> Self {
+    /// Signs browsers in for so many days; failed attempts are counted at the entrance.
+    pub fn new(session_days: u32, entrance: Arc<Entrance>) -> Self {
         Self {
             passwords: Passwords::default(),
-            backoff: Backoff::new(),
+            entrance,
             session_days,
         }
     }
@@ -108,7 +109,7 @@ fn as_owner(name: &str, from: &From) -> By {
 impl Desk {
     /// Whether an attempt is looked at now.
     fn attempt(&self, name: Option<&str>, from: &From) -> Result<(), NotSigned> {
-        let backoff = &self.sign_in.backoff;
+        let backoff = &self.sign_in.entrance.backoff;
         let address = from.address.map(Attempt::Address);
         let attempts = [name.map(Attempt::Name), address];
         let longest = attempts
@@ -125,7 +126,7 @@ impl Desk {
     fn failed(&self, name: Option<&str>, from: &From) {
         let address = from.address.map(Attempt::Address);
         for attempt in [name.map(Attempt::Name), address].into_iter().flatten() {
-            self.sign_in.backoff.failed(attempt);
+            self.sign_in.entrance.backoff.failed(attempt);
         }
     }
 
@@ -150,7 +151,7 @@ impl Desk {
             tracing::info!(address = ?from.address, "a sign-in failed");
             return Err(NotSigned::Wrong);
         };
-        self.sign_in.backoff.succeeded(name);
+        self.sign_in.entrance.backoff.succeeded(name);
         Ok(self
             .begin_session(&row.name, "password", from, FromProvider::default())
             .await?)
