@@ -21,3 +21,4 @@ mod resources;
 mod search;
 mod support;
 mod upstream;
+mod web;
