@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::header::{self, HeaderValue};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
+use axum::{Router, middleware};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Access;
 use crate::api::{self, Api};
 use crate::git_http;
+use crate::http::actor::actor;
 use crate::http::{Allowed, json_error, layers};
 use crate::mcp;
 use crate::records::Records;
@@ -35,6 +37,8 @@ pub struct AppState {
     pub upstream: Option<Arc<Upstream>>,
     /// What was used, delivered and done; none where a work tree is served.
     pub records: Option<Arc<Records>>,
+    /// Who may do what.
+    pub access: Arc<Access>,
     /// Hosts and origins that are served.
     pub allowed: Arc<Allowed>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
@@ -45,7 +49,7 @@ pub struct AppState {
 
 /// The whole server as a service.
 pub fn router(state: AppState) -> Router {
-    let allowed = state.allowed.clone();
+    let (allowed, access) = (state.allowed.clone(), state.access.clone());
     let endpoint = mcp::http::Endpoint {
         service: state.mcp.clone(),
         shutdown: state.shutdown.clone(),
@@ -74,7 +78,9 @@ pub fn router(state: AppState) -> Router {
         })
         .merge(api::routes(state.api))
         .merge(web::routes(web.clone()))
-        .merge(Router::new().fallback(not_found).with_state(web));
+        .merge(Router::new().fallback(not_found).with_state(web.clone()))
+        .layer(middleware::from_fn_with_state(access, actor))
+        .layer(middleware::from_fn_with_state(web, web::page::dressed));
     layers(router, allowed)
 }
 
@@ -241,8 +247,7 @@ async fn not_found(State(web): State<Web>, visit: Visit, uri: Uri) -> Response {
     if uri.path().starts_with("/.well-known/") {
         return (StatusCode::NOT_FOUND, "not found\n").into_response();
     }
-    let is_program = ["/api/", "/mcp", "/library.git"].iter().any(|path| uri.path().starts_with(path));
-    if web::wants_html(&visit.headers) && !is_program {
+    if web::wants_html(&visit.headers) && !web::page::is_for_programs(uri.path()) {
         return web::page::nothing(&web, &visit).await;
     }
     (StatusCode::NOT_FOUND, json_error("there is nothing here")).into_response()

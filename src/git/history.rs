@@ -166,7 +166,12 @@ impl Repository {
     }
 
     /// Paths of files that a commit changes against where it left `tip`, in their order and at most so many.
-    pub fn changed_since(&self, tip: &str, head: &str, most: usize) -> Result<Vec<String>, GitError> {
+    pub fn changed_since(
+        &self,
+        tip: &str,
+        head: &str,
+        most: usize,
+    ) -> Result<Vec<String>, GitError> {
         let base = {
             let repository = self.library()?;
             match repository.merge_base(git2::Oid::from_str(tip)?, git2::Oid::from_str(head)?) {

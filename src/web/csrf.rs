@@ -59,7 +59,9 @@ impl Csrf {
             .iter()
             .zip(masked)
             .zip(proof)
-            .fold(0, |wrong, ((mask, masked), proof)| wrong | (mask ^ masked ^ proof));
+            .fold(0, |wrong, ((mask, masked), proof)| {
+                wrong | (mask ^ masked ^ proof)
+            });
         wrong == 0
     }
 

@@ -55,9 +55,15 @@ impl Layout {
         let snapshot = web.api.registry.snapshot();
         Self {
             title,
-            library: snapshot.catalog.title().unwrap_or("Cuebook").to_owned(),
+            library: snapshot
+                .catalog
+                .title()
+                .filter(|_| visit.actor.is_known())
+                .unwrap_or("Cuebook")
+                .to_owned(),
             menu: MENU
                 .iter()
+                .filter(|_| visit.actor.is_known())
                 .map(|&(name, href)| Entry {
                     name,
                     href,
@@ -85,11 +91,7 @@ impl Layout {
 const MAX_FORM: usize = 64 * 1024;
 
 /// The fields of a form whose token is good; why not, else.
-pub async fn form(
-    web: &Web,
-    visit: &Visit,
-    body: axum::body::Body,
-) -> Result<Query, Failure> {
+pub async fn form(web: &Web, visit: &Visit, body: axum::body::Body) -> Result<Query, Failure> {
     let bytes = axum::body::to_bytes(body, MAX_FORM)
         .await
         .map_err(|_| Failure::Invalid(format!("a form has at most {MAX_FORM} bytes")))?;
@@ -157,7 +159,15 @@ mod tests {
     fn a_way_back_stays_here() {
         let check = |text, expected| assert_eq!(local_path(Some(text)), expected, "{text}");
         check("/prompts/x?a=b", "/prompts/x?a=b");
-        for other in ["//evil.example", "https://evil.example", "/\\evil.example", "", "x", "/a\r\nb", "/é"] {
+        for other in [
+            "//evil.example",
+            "https://evil.example",
+            "/\\evil.example",
+            "",
+            "x",
+            "/a\r\nb",
+            "/é",
+        ] {
             check(other, "/");
         }
         assert_eq!(local_path(None), "/");

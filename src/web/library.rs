@@ -167,7 +167,9 @@ async fn library(web: &Web, visit: &Visit) -> Library {
     let chosen: HashSet<&str> = query.all("tag").collect();
     let fits = |prompt: &&Arc<Prompt>| {
         folder.is_none_or(|folder| is_within(&prompt.folder, folder))
-            && chosen.iter().all(|tag| prompt.tags.iter().any(|own| own == tag))
+            && chosen
+                .iter()
+                .all(|tag| prompt.tags.iter().any(|own| own == tag))
     };
     let found: Vec<&Arc<Prompt>> = if asked.trim().is_empty() {
         seen.iter().copied().filter(fits).collect()
@@ -178,7 +180,9 @@ async fn library(web: &Web, visit: &Visit) -> Library {
         let actor = visit.actor.clone();
         ask.access = Access::new(move |item: &Item| reads(&actor, item.path()));
         let hits = web.api.search.search(&snapshot.catalog, ask).await.hits;
-        let prompts = hits.iter().filter_map(|hit| snapshot.catalog.prompt(hit.item.name()));
+        let prompts = hits
+            .iter()
+            .filter_map(|hit| snapshot.catalog.prompt(hit.item.name()));
         prompts.filter(fits).collect()
     };
     let from = query
@@ -199,7 +203,13 @@ async fn library(web: &Web, visit: &Visit) -> Library {
         is_empty: seen.is_empty(),
         steps: steps(web),
         problems: if seen.is_empty() || snapshot.status.tip_problem_count > 0 {
-            snapshot.status.tip_problems.iter().take(5).cloned().collect()
+            snapshot
+                .status
+                .tip_problems
+                .iter()
+                .take(5)
+                .cloned()
+                .collect()
         } else {
             Vec::new()
         },
@@ -308,9 +318,7 @@ fn tags(seen: &[&Arc<Prompt>], query: &Query, chosen: &HashSet<&str>) -> Vec<Tag
         *counts.entry(tag).or_default() += 1;
     }
     let mut tags: Vec<(&str, usize)> = counts.into_iter().collect();
-    tags.sort_by_key(|(name, count)| {
-        (!chosen.contains(name), std::cmp::Reverse(*count), *name)
-    });
+    tags.sort_by_key(|(name, count)| (!chosen.contains(name), std::cmp::Reverse(*count), *name));
     tags.truncate(TAGS.max(chosen.len()));
     let without = query.without("from");
     tags.into_iter()

@@ -6,18 +6,20 @@ use std::sync::LazyLock;
 use async_compression::Level;
 use async_compression::tokio::bufread::GzipEncoder;
 use axum::body::Bytes;
+use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderValue};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use include_dir::{Dir, include_dir};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use tera::{Context, Kwargs, State, StringInput, Tera, Value};
+use tera::{Context, Kwargs, StringInput, Tera, Value};
 use tokio::io::AsyncReadExt;
 
 use super::text::{Lang, encoded, grouped};
 use super::visit::Visit;
-use super::{Web, assets, layout};
+use super::{Web, assets, layout, wants_html};
 use crate::access::Actor;
 use crate::prompt::parse::hex;
 use crate::prompt::visible::shown;
@@ -48,16 +50,22 @@ static TEMPLATES: LazyLock<Result<Tera, String>> = LazyLock::new(|| {
     tera.register_filter("t", translate);
     tera.register_filter("tn", translate_counted);
     tera.register_filter("exact", exact);
-    tera.register_filter("url", |text: &str, _: Kwargs, _: &State<'_>| encoded(text));
-    tera.register_filter("day", |seconds: i64, _: Kwargs, _: &State<'_>| moment(seconds));
-    tera.register_filter("stamp", |seconds: i64, _: Kwargs, _: &State<'_>| {
+    tera.register_filter("url", |text: &str, _: Kwargs, _: &tera::State<'_>| {
+        encoded(text)
+    });
+    tera.register_filter("day", |seconds: i64, _: Kwargs, _: &tera::State<'_>| {
+        moment(seconds)
+    });
+    tera.register_filter("stamp", |seconds: i64, _: Kwargs, _: &tera::State<'_>| {
         calendar::show(seconds.saturating_mul(1000))
     });
-    tera.register_filter("number", |number: i64, _: Kwargs, _: &State<'_>| grouped(number));
-    tera.register_filter("short", |text: &str, _: Kwargs, _: &State<'_>| {
+    tera.register_filter("number", |number: i64, _: Kwargs, _: &tera::State<'_>| {
+        grouped(number)
+    });
+    tera.register_filter("short", |text: &str, _: Kwargs, _: &tera::State<'_>| {
         text.chars().take(10).collect::<String>()
     });
-    tera.register_filter("asset", |name: &str, _: Kwargs, _: &State<'_>| {
+    tera.register_filter("asset", |name: &str, _: Kwargs, _: &tera::State<'_>| {
         assets::address(name)
             .ok_or_else(|| tera::Error::message(format!("web/dist has no {name}: npm run build")))
     });
@@ -108,7 +116,7 @@ fn escape(text: &str, out: &mut dyn Write) -> std::io::Result<()> {
 }
 
 /// A value of a form's field, which comes back byte for byte: escaped, and nothing replaced.
-fn exact(text: &str, _: Kwargs, _: &State<'_>) -> Value {
+fn exact(text: &str, _: Kwargs, _: &tera::State<'_>) -> Value {
     let mut out = Vec::with_capacity(text.len());
     // Writing to a Vec cannot fail.
     let _ = tera::escape_html(text, &mut out);
@@ -121,7 +129,7 @@ fn moment(seconds: i64) -> String {
     text.get(..16).unwrap_or(&text).replace('T', " ")
 }
 
-fn language(state: &State<'_>) -> tera::TeraResult<Lang> {
+fn language(state: &tera::State<'_>) -> tera::TeraResult<Lang> {
     let tag: Option<String> = state.get("lang")?;
     Ok(tag.and_then(|tag| Lang::of_tag(&tag)).unwrap_or(Lang::En))
 }
@@ -134,7 +142,11 @@ fn values(kwargs: &Kwargs) -> Vec<(String, String)> {
         .collect()
 }
 
-fn translate(key: StringInput<'_>, kwargs: Kwargs, state: &State<'_>) -> tera::TeraResult<String> {
+fn translate(
+    key: StringInput<'_>,
+    kwargs: Kwargs,
+    state: &tera::State<'_>,
+) -> tera::TeraResult<String> {
     let lang = language(state)?;
     let key = key.as_str();
     if !lang.table().contains_key(key) {
@@ -151,7 +163,7 @@ fn translate(key: StringInput<'_>, kwargs: Kwargs, state: &State<'_>) -> tera::T
 fn translate_counted(
     key: StringInput<'_>,
     kwargs: Kwargs,
-    state: &State<'_>,
+    state: &tera::State<'_>,
 ) -> tera::TeraResult<String> {
     let lang = language(state)?;
     let key = key.as_str();
@@ -194,6 +206,8 @@ fn html<P: Page>(web: &Web, visit: &Visit, page: &P) -> Result<String, String> {
 pub enum Failure {
     /// There is no such thing, or it may not be seen: which of them, nobody is told.
     NotFound,
+    /// Who asks has not said who they are.
+    Unknown,
     /// It is there and may be seen, and may not be done; one line that says what would help.
     Forbidden(String),
     /// It cannot be answered now; one line for people.
@@ -242,6 +256,7 @@ pub async fn answer<P: Page>(web: &Web, visit: &Visit, page: Result<P, Failure>)
 pub async fn failed(web: &Web, visit: &Visit, failure: Failure) -> Response {
     let (status, kind, detail) = match failure {
         Failure::NotFound => (StatusCode::NOT_FOUND, "not_found", None),
+        Failure::Unknown => (StatusCode::UNAUTHORIZED, "unknown", None),
         Failure::Forbidden(detail) => (StatusCode::FORBIDDEN, "forbidden", Some(detail)),
         Failure::Unavailable(detail) => {
             (StatusCode::SERVICE_UNAVAILABLE, "unavailable", Some(detail))
@@ -328,6 +343,48 @@ pub(super) async fn gzip(bytes: &[u8], level: Level) -> Option<Bytes> {
         .await
         .ok()?;
     Some(out.into())
+}
+
+/// Gives who comes with a browser a page where a layer has refused with a line for programs.
+pub async fn dressed(State(web): State<Web>, request: Request, next: Next) -> Response {
+    let is_page = wants_html(request.headers()) && !is_for_programs(request.uri().path());
+    if !is_page {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let visit = Visit::of(&parts);
+    let response = next.run(Request::from_parts(parts, body)).await;
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    if kind.is_none_or(|kind| kind != "application/json") {
+        return response;
+    }
+    let challenge = response.headers().get(header::WWW_AUTHENTICATE).cloned();
+    let failure = match response.status() {
+        StatusCode::UNAUTHORIZED => Failure::Unknown,
+        StatusCode::FORBIDDEN => Failure::Forbidden(visit.lang.text("error.forbidden.role", &[])),
+        _ => return response,
+    };
+    let mut page = failed(&web, &visit, failure).await;
+    if let Some(challenge) = challenge {
+        page.headers_mut()
+            .insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    page
+}
+
+/// Whether an address is one that programs use, which read JSON.
+pub fn is_for_programs(path: &str) -> bool {
+    [
+        "/api/",
+        "/mcp",
+        "/library.git",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/hooks/",
+    ]
+    .iter()
+    .any(|start| path.starts_with(start))
 }
 
 /// The page for an address where there is nothing.

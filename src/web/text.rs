@@ -123,9 +123,12 @@ fn fill(text: &str, values: &[(&str, &str)]) -> String {
     while let Some(open) = rest.find('{') {
         let (before, after) = rest.split_at(open);
         out.push_str(before);
-        let found = after
-            .find('}')
-            .and_then(|close| Some((close, values.iter().find(|(name, _)| *name == &after[1..close])?)));
+        let found = after.find('}').and_then(|close| {
+            Some((
+                close,
+                values.iter().find(|(name, _)| *name == &after[1..close])?,
+            ))
+        });
         if let Some((close, (_, value))) = found {
             out.push_str(value);
             rest = &after[close + 1..];
@@ -243,7 +246,9 @@ impl Query {
 
     /// The query with one name set to a value, or taken out; with its `?`, and empty where nothing is left.
     pub fn with(&self, name: &str, value: Option<&str>) -> String {
-        let kept = self.pairs().filter(|(key, value)| *key != name && !value.is_empty());
+        let kept = self
+            .pairs()
+            .filter(|(key, value)| *key != name && !value.is_empty());
         let all: Vec<String> = kept
             .chain(value.map(|value| (name, value)))
             .map(|(name, value)| format!("{}={}", encoded(name), encoded(value)))
@@ -283,16 +288,26 @@ mod tests {
         assert_eq!(en.keys().collect::<Vec<_>>(), ko.keys().collect::<Vec<_>>());
         for (key, text) in en {
             assert_eq!(placeholders(text), placeholders(&ko[key]), "{key}");
-            assert!(!text.trim().is_empty() && !ko[key].trim().is_empty(), "{key}");
+            assert!(
+                !text.trim().is_empty() && !ko[key].trim().is_empty(),
+                "{key}"
+            );
         }
         // a text that was forgotten would be the same in both
         let same = en.iter().filter(|(key, text)| ko[*key] == **text).count();
-        assert!(same * 4 < en.len(), "{same} texts of {} are not translated", en.len());
+        assert!(
+            same * 4 < en.len(),
+            "{same} texts of {} are not translated",
+            en.len()
+        );
     }
 
     #[test]
     fn values_are_put_in_once() {
-        assert_eq!(fill("{a} and {b}", &[("a", "{b}"), ("b", "x")]), "{b} and x");
+        assert_eq!(
+            fill("{a} and {b}", &[("a", "{b}"), ("b", "x")]),
+            "{b} and x"
+        );
         assert_eq!(fill("{ {a} {missing} {", &[("a", "1")]), "{ 1 {missing} {");
     }
 
@@ -320,6 +335,9 @@ mod tests {
 
     #[test]
     fn thousands_stand_apart() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [0, 999, 1000, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "1,234,567"]
+        );
     }
 }

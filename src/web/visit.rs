@@ -9,8 +9,9 @@ use axum::http::{HeaderMap, header};
 
 use super::Web;
 use super::text::{Lang, Query};
-use crate::access::Actor;
+use crate::access::{Action, Actor};
 use crate::http::RequestId;
+use crate::http::actor::{SESSION_COOKIE, cookie};
 
 /// What a page knows of the request for it.
 #[derive(Debug, Clone)]
@@ -31,9 +32,6 @@ pub struct Visit {
     pub headers: HeaderMap,
 }
 
-/// The cookie of a session.
-pub const SESSION: &str = "session";
-
 impl Visit {
     /// Whether a path of the repository may be read.
     pub fn reads(&self, path: &str) -> bool {
@@ -53,7 +51,7 @@ impl Visit {
                 .extensions
                 .get::<Actor>()
                 .cloned()
-                .unwrap_or_else(Actor::local),
+                .unwrap_or_else(Actor::nobody),
             lang: Lang::asked(
                 cookie("lang"),
                 parts
@@ -63,7 +61,7 @@ impl Visit {
             ),
             path: parts.uri.path().into(),
             query: Query::of(parts.uri.query().unwrap_or_default()),
-            session: cookie(SESSION).unwrap_or("local").into(),
+            session: cookie(SESSION_COOKIE).unwrap_or("local").into(),
             request_id: parts
                 .extensions
                 .get::<RequestId>()
@@ -74,8 +72,8 @@ impl Visit {
 }
 
 /// Whether an actor may read a path of the repository.
-pub fn reads(_actor: &Actor, _path: &str) -> bool {
-    true
+pub fn reads(actor: &Actor, path: &str) -> bool {
+    actor.may(Action::Read, path)
 }
 
 impl FromRequestParts<Web> for Visit {
@@ -84,16 +82,4 @@ impl FromRequestParts<Web> for Visit {
     async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Infallible> {
         Ok(Self::of(parts))
     }
-}
-
-/// The value of a cookie.
-fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers
-        .get_all(header::COOKIE)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(key, _)| *key == name)
-        .map(|(_, value)| value)
 }

@@ -57,7 +57,8 @@ pub(super) async fn by_prompt(web: &Web) -> HashMap<String, Vec<Waiting>> {
                     let Some(repository) = registry.library().repository() else {
                         break;
                     };
-                    let files: Arc<[String]> = repository.changed_since(&tip, &row.head, FILES)?.into();
+                    let files: Arc<[String]> =
+                        repository.changed_since(&tip, &row.head, FILES)?.into();
                     KNOWN
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner)

@@ -33,7 +33,10 @@ async fn pages_run_no_script_and_no_style_but_this_servers() {
         assert!(loaded >= 3, "{path}");
         for script in html.split("<script").skip(1) {
             let (open, rest) = script.split_once('>').unwrap();
-            assert!(open.contains("src=\"/assets/") && rest.starts_with("</script>"), "{path}");
+            assert!(
+                open.contains("src=\"/assets/") && rest.starts_with("</script>"),
+                "{path}"
+            );
         }
     }
 }
@@ -43,18 +46,29 @@ async fn programs_get_the_text_and_browsers_the_page() {
     let server = TestServer::start(&TestLibrary::small()).await;
     for accept in ["*/*", "text/plain", ""] {
         let reply = send(server.address, "GET", "/", &[("Accept", accept)], b"").await;
-        assert_eq!(reply.header("content-type"), Some("text/plain; charset=utf-8"));
+        assert_eq!(
+            reply.header("content-type"),
+            Some("text/plain; charset=utf-8")
+        );
         assert!(reply.text().contains("MCP endpoint"), "{}", reply.text());
     }
     let page = open(&server, "/").await;
-    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
     assert!(page.text().contains("href=\"/prompts/incident-triage\""));
 }
 
 #[tokio::test]
 async fn the_language_is_the_browsers_until_it_is_chosen() {
     let server = TestServer::start(&TestLibrary::small()).await;
-    assert!(open(&server, "/").await.text().contains("<html lang=\"en\">"));
+    assert!(
+        open(&server, "/")
+            .await
+            .text()
+            .contains("<html lang=\"en\">")
+    );
     let korean = open_in(&server, "/", "ko-KR,ko;q=0.9,en;q=0.8").await;
     assert!(korean.text().contains("<html lang=\"ko\">") && korean.text().contains("라이브러리"));
 
@@ -67,14 +81,31 @@ async fn the_language_is_the_browsers_until_it_is_chosen() {
             ("Accept", BROWSER),
             ("Content-Type", "application/x-www-form-urlencoded"),
         ];
-        send(server.address, "POST", "/language", &headers, body.as_bytes()).await
+        send(
+            server.address,
+            "POST",
+            "/language",
+            &headers,
+            body.as_bytes(),
+        )
+        .await
     };
     let csrf = token(korean.text());
     let chosen = choose(format!("csrf={csrf}&lang=en&back=%2F%3Fq%3Dx")).await;
-    assert_eq!((chosen.status, chosen.header("location")), (303, Some("/?q=x")));
+    assert_eq!(
+        (chosen.status, chosen.header("location")),
+        (303, Some("/?q=x"))
+    );
     let cookie = chosen.header("set-cookie").unwrap();
-    assert!(cookie.starts_with("lang=en;") && cookie.contains("SameSite=Lax"), "{cookie}");
-    let headers = [("Accept", BROWSER), ("Accept-Language", "ko"), ("Cookie", "a=b; lang=en")];
+    assert!(
+        cookie.starts_with("lang=en;") && cookie.contains("SameSite=Lax"),
+        "{cookie}"
+    );
+    let headers = [
+        ("Accept", BROWSER),
+        ("Accept-Language", "ko"),
+        ("Cookie", "a=b; lang=en"),
+    ];
     let page = send(server.address, "GET", "/", &headers, b"").await;
     assert!(page.text().contains("<html lang=\"en\">"));
 
@@ -93,7 +124,11 @@ async fn what_has_not_changed_is_not_sent_again() {
     let page = open(&server, "/").await;
     let tag = page.header("etag").unwrap().to_owned();
     let again = async |tag: &str| {
-        let headers = [("Accept", BROWSER), ("Accept-Language", "en"), ("If-None-Match", tag)];
+        let headers = [
+            ("Accept", BROWSER),
+            ("Accept-Language", "en"),
+            ("If-None-Match", tag),
+        ];
         send(server.address, "GET", "/", &headers, b"").await
     };
     let same = again(&tag).await;
@@ -144,8 +179,14 @@ async fn what_is_not_there_is_said_in_html_to_browsers_alone() {
 #[tokio::test]
 async fn the_library_is_filtered_and_searched_without_scripts() {
     let server = TestServer::start(&TestLibrary::with(&[
-        ("prompts/sre/triage.md", "---\ntitle: 결제 장애\ntags: [incident, pay]\n---\nLook.\n"),
-        ("prompts/sre/db/failover.md", "---\ntags: [incident]\n---\nMove.\n"),
+        (
+            "prompts/sre/triage.md",
+            "---\ntitle: 결제 장애\ntags: [incident, pay]\n---\nLook.\n",
+        ),
+        (
+            "prompts/sre/db/failover.md",
+            "---\ntags: [incident]\n---\nMove.\n",
+        ),
         ("prompts/review/code.md", "Review.\n"),
         ("labels.toml", "[production]\ntriage = \"v1\"\n"),
     ]))
@@ -162,7 +203,11 @@ async fn the_library_is_filtered_and_searched_without_scripts() {
     assert_eq!(names("/?folder=sre").await, ["triage", "failover"]);
     assert_eq!(names("/?folder=sre%2Fdb").await, ["failover"]);
     assert_eq!(names("/?tag=incident&tag=pay").await, ["triage"]);
-    assert_eq!(names("/?q=%E3%84%B1%E3%85%88").await, ["triage"], "by initials");
+    assert_eq!(
+        names("/?q=%E3%84%B1%E3%85%88").await,
+        ["triage"],
+        "by initials"
+    );
     assert_eq!(names("/?q=zzzzqqqq").await, Vec::<String>::new());
     let page = open(&server, "/").await;
     assert!(page.text().contains("<bdi>production</bdi>"));
