@@ -239,11 +239,11 @@ async fn library(web: &Web, visit: &Visit) -> Library {
                     tags: prompt.tags.clone(),
                     worker: match &prompt.lane {
                         Lane::Fast(_) => None,
-                        Lane::Worker(reason) => Some(reason.why.to_string()),
+                        Lane::Worker(reason) => Some(reason.why.clone()),
                     },
                     proposals: waiting.get(&*prompt.path).map_or(0, Vec::len),
                     uses: days.map_or(0, |days| days.iter().sum()),
-                    bars: days.map(|days| bars(days)).unwrap_or_default(),
+                    bars: days.map(bars).unwrap_or_default(),
                 }
             })
             .collect(),

@@ -97,8 +97,7 @@ fn escape(text: &str, out: &mut dyn Write) -> std::io::Result<()> {
             '>' => "&gt;".into(),
             '"' => "&quot;".into(),
             '\'' => "&#39;".into(),
-            '\n' | '\t' => continue,
-            ' '..='~' => continue,
+            '\n' | '\t' | ' '..='~' => continue,
             _ => {
                 let visible = shown(character);
                 let mut own = [0; 4];
@@ -142,6 +141,7 @@ fn values(kwargs: &Kwargs) -> Vec<(String, String)> {
         .collect()
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "the shape of a filter")]
 fn translate(
     key: StringInput<'_>,
     kwargs: Kwargs,
@@ -160,6 +160,7 @@ fn translate(
     Ok(lang.text(key, &values))
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "the shape of a filter")]
 fn translate_counted(
     key: StringInput<'_>,
     kwargs: Kwargs,
@@ -183,7 +184,7 @@ fn translate_counted(
     Ok(lang.counted(key, count, &values))
 }
 
-/// Stands for the token of forms while a page is made, so that the page's ETag does not change with it.
+/// Stands for the token of forms while a page is made, so that the page's `ETag` does not change with it.
 static TOKEN_PLACE: LazyLock<String> =
     LazyLock::new(|| format!("token-{:016x}", getrandom::u64().unwrap_or_default()));
 
@@ -282,7 +283,7 @@ pub async fn failed(web: &Web, visit: &Visit, failure: Failure) -> Response {
     }
 }
 
-/// HTML as a response: with its policy, an ETag, and compressed where that is taken.
+/// HTML as a response: with its policy, an `ETag`, and compressed where that is taken.
 async fn respond(web: &Web, visit: &Visit, status: StatusCode, html: String) -> Response {
     let tag = format!("\"{}\"", &hex(&Sha256::digest(html.as_bytes()))[..32]);
     let mut headers = HeaderMap::new();

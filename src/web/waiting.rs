@@ -51,20 +51,18 @@ pub(super) async fn by_prompt(web: &Web) -> HashMap<String, Vec<Waiting>> {
                 .unwrap_or_else(PoisonError::into_inner)
                 .get(&key)
                 .cloned();
-            let files = match kept {
-                Some(files) => files,
-                None => {
-                    let Some(repository) = registry.library().repository() else {
-                        break;
-                    };
-                    let files: Arc<[String]> =
-                        repository.changed_since(&tip, &row.head, FILES)?.into();
-                    KNOWN
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .put(key, files.clone());
-                    files
-                }
+            let files = if let Some(files) = kept {
+                files
+            } else {
+                let Some(repository) = registry.library().repository() else {
+                    break;
+                };
+                let files: Arc<[String]> = repository.changed_since(&tip, &row.head, FILES)?.into();
+                KNOWN
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .put(key, files.clone());
+                files
             };
             for file in files.iter() {
                 out.entry(file.clone()).or_default().push(Waiting {
