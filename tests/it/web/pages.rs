@@ -1,4 +1,4 @@
-//! What every page has: its policy, its language, its ETag, its errors.
+//! What every page has: its policy, its language, its `ETag`, its errors.
 
 use super::{BROWSER, open, open_in};
 use crate::support::http::send;
