@@ -71,7 +71,12 @@ pub async fn actor(State(door): State<Arc<Door>>, mut request: Request, next: Ne
     let actor = if door.access.is_open() || request.extensions().get::<SameMachine>().is_some() {
         Actor::local()
     } else {
-        match door.presented(&request).await {
+        let client = request.extensions().get::<ClientAddress>().copied();
+        let headers = request.headers();
+        match door
+            .presented(headers, request.method(), request.uri().path(), client)
+            .await
+        {
             Ok(actor) => actor,
             Err(refused) if is_public(&request) && !matches!(refused, Refused::NotOurPage) => {
                 tracing::debug!("a credential that lets nobody in");
@@ -138,15 +143,20 @@ fn is_public(request: &Request) -> bool {
 
 impl Door {
     /// Who the headers say it is.
-    async fn presented(&self, request: &Request) -> Result<Actor, Refused> {
-        let headers = request.headers();
+    async fn presented(
+        &self,
+        headers: &HeaderMap,
+        method: &Method,
+        path: &str,
+        client: Option<ClientAddress>,
+    ) -> Result<Actor, Refused> {
         let now = crate::clock::unix_millis();
         if let Some(value) = headers.get(header::AUTHORIZATION) {
             let token = token(value).ok_or(Refused::Denied(Denied::Unknown))?;
             if let Some(bearers) = &self.bearers
                 && is_jwt(&token)
             {
-                let peer = peer(request);
+                let peer = client.map(|client| client.ip.to_string());
                 let actor = bearers.actor(&token, peer.as_deref()).await;
                 return actor.map_err(|refused| match refused {
                     bearer::Refused::Token(why) => Refused::Token(why),
@@ -160,7 +170,7 @@ impl Door {
             // one that is right is let in whatever others of that address do wrong
             return self.access.by_token(&token, now).map_err(|denied| {
                 let backoff = &self.entrance.backoff;
-                match (denied, request.extensions().get::<ClientAddress>()) {
+                match (denied, client) {
                     (Denied::Unknown, Some(client)) => {
                         let attempt = Attempt::Address(client.ip);
                         let waits = backoff.check(attempt).err();
@@ -182,8 +192,8 @@ impl Door {
                 return Ok(Actor::nobody());
             }
         };
-        let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-        if !reads && !is_ours(headers, request.uri().path()) {
+        let reads = matches!(*method, Method::GET | Method::HEAD);
+        if !reads && !is_ours(headers, path) {
             return Err(Refused::NotOurPage);
         }
         Ok(actor)
@@ -201,12 +211,6 @@ fn is_ours(headers: &HeaderMap, path: &str) -> bool {
     });
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     matches!(site, None | Some(b"same-origin" | b"none")) && (form || headers.contains_key(OWN_PAGE))
-}
-
-/// Where a request comes from.
-fn peer(request: &Request) -> Option<String> {
-    let address = request.extensions().get::<ClientAddress>();
-    address.map(|client| client.ip.to_string())
 }
 
 /// The token of an Authorization header: a bearer token, or the password that git sends.
