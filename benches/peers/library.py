@@ -17,6 +17,7 @@ DECLARED = [
 RUNBOOK_URI = "runbook://payments-api"
 # Resources that one stuck reader is subscribed to, so that one publish has more to tell it than it can hold.
 WATCHED = 900
+WATCHED_NAME = "kept-under-watch-" * 10 + "w"
 
 
 def template(number):
@@ -100,7 +101,7 @@ def files(count, watched=0):
     for n, prompt in enumerate(prompts(count)):
         out[f"prompts/team-{n // 100:03}/{prompt['name']}.md"] = markdown(prompt)
     for n in range(watched):
-        out[f"resources/watched/w{n}.md"] = f"Number {n}.\n"
+        out[f"resources/watched/{WATCHED_NAME}{n}.md"] = f"Number {n}.\n"
     return out
 
 

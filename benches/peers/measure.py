@@ -170,10 +170,11 @@ def streams(make, folder, plan):
         author = Author(server.data / "library.git", Path(folder) / "author.git") if server.name == "cuebook" else None
         server.rest(10, strict=False)
         watching = Streams(server)
-        prefix, subscribed = ("watched://w", library.WATCHED) if author else ("-", 0)
+        prefix, subscribed = (f"watched://{library.WATCHED_NAME}", library.WATCHED) if author else ("-", 0)
         port = watching.do("stuck", prefix, subscribed)["port"]
         if author:
-            author.commit({f"resources/watched/w{n}.md": f"Number {n}, changed.\n" for n in range(library.WATCHED)})
+            changed = {f"resources/watched/{library.WATCHED_NAME}{n}.md": f"Number {n}, changed.\n" for n in range(library.WATCHED)}
+            author.commit(changed)
             author.push(f"http://127.0.0.1:{server.port}/library.git")
         else:
             fill(server)
