@@ -317,24 +317,27 @@ impl Streams {
 
     /// One that does not read, on a connection whose buffers are as small as they get.
     fn open_stuck(&mut self, prefix: &str, count: usize) -> Result<Value, Failed> {
+        // the session is made on another connection: what that one carries would widen this one's buffers
+        let mut other = std::net::TcpStream::connect(self.address)?;
+        other.set_nodelay(true)?;
+        other.set_read_timeout(Some(Duration::from_secs(20)))?;
+        let (_, session) = exchange(&mut other, &post(self.address, INITIALIZE, None))?;
+        let session = session.as_deref();
+        let _ = exchange(&mut other, &post(self.address, INITIALIZED, session))?;
+        for n in 0..count {
+            let body = json!({"jsonrpc": "2.0", "id": n, "method": "resources/subscribe", "params": {"uri": format!("{prefix}{n}")}});
+            let (status, _) =
+                exchange(&mut other, &post(self.address, &body.to_string(), session))?;
+            if status != 200 {
+                return Err(format!("a subscription was answered with {status}").into());
+            }
+        }
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
         socket.set_recv_buffer_size(2048)?;
         socket.set_tcp_mss(536)?;
         socket.connect(&self.address.into())?;
         let mut socket: std::net::TcpStream = socket.into();
-        socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(Duration::from_secs(20)))?;
-        let (_, session) = exchange(&mut socket, &post(self.address, INITIALIZE, None))?;
-        let session = session.as_deref();
-        let _ = exchange(&mut socket, &post(self.address, INITIALIZED, session))?;
-        for n in 0..count {
-            let body = json!({"jsonrpc": "2.0", "id": n, "method": "resources/subscribe", "params": {"uri": format!("{prefix}{n}")}});
-            let (status, _) =
-                exchange(&mut socket, &post(self.address, &body.to_string(), session))?;
-            if status != 200 {
-                return Err(format!("a subscription was answered with {status}").into());
-            }
-        }
         socket.write_all(listen(self.address, session).as_bytes())?;
         let mut buffer = Vec::new();
         while answer::head(&buffer)?.is_none() {
