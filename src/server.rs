@@ -14,13 +14,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::access::Access;
 use crate::api::Api;
 use crate::api::preview::Previews;
 use crate::config::Config;
 use crate::gate::Gate;
 use crate::git::{self, Repository, pack};
 use crate::git_http;
-use crate::history::History;
 use crate::http::Allowed;
 #[cfg(unix)]
 use crate::http::serve_unix;
@@ -32,7 +32,6 @@ use crate::registry::{self, Registry};
 use crate::router::{AppState, router};
 use crate::search::Search;
 use crate::starter::Language;
-use crate::store::Store;
 use crate::upstream::{Mode, Upstream};
 use crate::versions;
 use data_dir::{Opened, open};
@@ -113,10 +112,10 @@ struct Git {
 
 /// Starts a server; it runs until [`Running::stop`].
 pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
-    if !config.listen.ip().is_loopback() {
+    if !config.listen.ip().is_loopback() && !config.access.enabled {
         bail!(
-            "{} is not a loopback address: anyone who reaches it could read every prompt, and this release has no access \
-             control. Listen on 127.0.0.1 (the default) and let a proxy or an SSH tunnel do the rest.",
+            "{} is not a loopback address: anyone who reaches it could read and change every prompt. Turn access control on \
+             (enabled = true under [access] in config.toml, or CUEBOOK_ACCESS_ENABLED=true), or listen on 127.0.0.1, the default.",
             config.listen
         );
     }
@@ -187,10 +186,11 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         remember: false,
         renderer: config.renderer(),
     };
+    let config_of = config.clone();
     let opened = tokio::task::spawn_blocking(move || {
         // a server that cannot render safely does not begin to
         settings.renderer.prove().map_err(anyhow::Error::msg)?;
-        open(what, settings)
+        open(what, settings, &config_of)
     })
     .await??;
     let Opened {
@@ -199,6 +199,8 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         created,
         session_key,
         data_dir,
+        records,
+        kept,
         lock,
         read_only,
     } = opened;
@@ -208,18 +210,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         .clone()
         .unwrap_or_else(|| format!("http://{address}"));
     let shutdown = CancellationToken::new();
-    let records = match (&data_dir, &read_only) {
-        (Some(data_dir), Some(why)) => {
-            let records = Records::read_only(data_dir, why.clone(), config.records());
-            Some(Arc::new(records))
-        }
-        (Some(data_dir), None) => Some(open_records(data_dir, config).await),
-        (None, _) => None,
-    };
-    let kept = match &records {
-        Some(records) => kept_versions(&registry, records).await,
-        None => None,
-    };
+    let kept = kept.map(Arc::new);
     let search = Arc::new(Search::new());
     let mut mcp =
         mcp::Service::new(registry.clone(), config.mcp(session_key)).with_search(search.clone());
@@ -271,7 +262,9 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         }
         _ => (None, None),
     };
+    let access = Arc::new(open_access(config, records.as_deref()).await?);
     let state = AppState {
+        access: access.clone(),
         registry: registry.clone(),
         mcp,
         api,
@@ -285,6 +278,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
     let counting = tokio::spawn(registry.clone().keep_counted(shutdown.clone()));
     let mut tasks = vec![watching, counting];
+    tasks.push(tokio::spawn(access.keep(shutdown.clone())));
     if let Some(Ok(store)) = records.as_ref().map(|records| records.store()) {
         search.index_in(store.clone());
         tasks.push(tokio::spawn(versions::keep(
@@ -322,6 +316,22 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     })
 }
 
+/// Who may do what: everything for everybody, or what the database says.
+async fn open_access(config: &Config, records: Option<&Records>) -> anyhow::Result<Access> {
+    if !config.access.enabled {
+        return Ok(Access::open());
+    }
+    let Some(records) = records else {
+        bail!(
+            "a work tree has nobody to let in: serve a data directory, or turn access control off"
+        );
+    };
+    let store = records.store().map_err(|error| {
+        anyhow::anyhow!("who may do what is in the database, which cannot be read: {error}")
+    })?;
+    Ok(Access::closed(Some(store.clone())).await?)
+}
+
 /// Time between two looks at the repository itself.
 const TIDY: std::time::Duration = std::time::Duration::from_secs(2);
 
@@ -352,39 +362,6 @@ async fn tidy(
             Ok(Err(error)) => tracing::debug!(%error, "the repository could not be tidied"),
         }
     }
-}
-
-/// Reads the versions that the database has kept, and counts on from them. What is served needs neither.
-async fn kept_versions(registry: &Arc<Registry>, records: &Records) -> Option<Arc<History>> {
-    let kept = versions::load(records.store().ok()?)
-        .await
-        .inspect_err(|error| tracing::error!(%error, "the kept versions could not be read"))
-        .ok()??;
-    let counting = registry.clone();
-    let from = kept.clone();
-    let counted = tokio::task::spawn_blocking(move || counting.count_from(from)).await;
-    if let Ok(Err(error)) = counted {
-        tracing::error!(%error, "versions could not be counted on from those that were kept");
-    }
-    Some(Arc::new(kept))
-}
-
-/// Opens the database. What is served needs none: without it nothing is proposed or recorded, and the rest goes on.
-async fn open_records(data_dir: &Path, config: &Config) -> Arc<Records> {
-    let database = data_dir.join("cuebook.db");
-    let store = match Store::open(&database).await {
-        Ok(store) => {
-            if let Some(mended) = store.mended() {
-                tracing::error!("{mended}");
-            }
-            Ok(store)
-        }
-        Err(error) => {
-            tracing::error!(%error, path = %database.display(), "prompts are served and published, but nothing can be proposed or recorded");
-            Err(format!("{}: {error}", database.display()))
-        }
-    };
-    Arc::new(Records::new(data_dir, store, config.records()))
 }
 
 #[allow(
