@@ -26,8 +26,8 @@ async fn start(limits: Limits, pace: Pace) -> (SocketAddr, tokio_util::sync::Dro
     let router = Router::new()
         .route("/", get(|| async { "ok" }))
         .route("/length", length)
-        .layer(axum::middleware::from_fn(async move |request, next| {
-            pace.bound(request, next).await
+        .layer(axum::middleware::from_fn(move |request, next| {
+            pace.bound(request, next)
         }));
     let router = layers(router, Arc::new(Entrance::default()));
     tokio::spawn(async move {
