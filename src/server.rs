@@ -190,6 +190,7 @@ async fn compose(
 ) -> anyhow::Result<Composed> {
     let scheme = if tls.is_some() { "https" } else { "http" };
     let entrance = Arc::new(config.entrance(tls)?);
+    crate::web::prove().map_err(anyhow::Error::msg)?;
     let settings = registry::Settings {
         limits: config.limits.clone(),
         notify_body_edits: config.notify_body_edits,

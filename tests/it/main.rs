@@ -24,3 +24,4 @@ mod resources;
 mod search;
 mod support;
 mod upstream;
+mod web;
