@@ -84,6 +84,7 @@ pub fn router(state: AppState) -> Router {
         .merge(upstream::webhook::routes(state.upstream.clone()))
         .merge(mcp)
         .merge(api::routes(state.api))
+        .merge(web::routes(web.clone()))
         .layer(middleware::from_fn(async |request, next| {
             Pace::default().bound(request, next).await
         }))

@@ -26,8 +26,8 @@ async fn start(limits: Limits, pace: Pace) -> (SocketAddr, tokio_util::sync::Dro
     let router = Router::new()
         .route("/", get(|| async { "ok" }))
         .route("/length", length)
-        .layer(axum::middleware::from_fn(async move |request, next| {
-            pace.bound(request, next).await
+        .layer(axum::middleware::from_fn(move |request, next| {
+            pace.bound(request, next)
         }));
     let router = layers(router, Arc::new(Entrance::default()));
     tokio::spawn(async move {
@@ -61,7 +61,7 @@ async fn thousands_of_connections_from_one_address_leave_every_other_address_its
         ..Limits::default()
     };
     let (address, _stop) = start(limits, Pace::default()).await;
-    let (crowd, other) = (Ipv4Addr::new(127, 0, 0, 1), Ipv4Addr::new(127, 0, 0, 2));
+    let (crowd, other) = (Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2));
     let mut held = Vec::new();
     for number in 0..3000 {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_body_that_comes_a_byte_at_a_time_ends() {
         String::from_utf8_lossy(&answer)
     );
     // one that comes is taken
-    let whole = [head.as_bytes(), &[b'x'; 100_000]].concat();
+    let whole = [head.as_bytes(), &vec![b'x'; 100_000]].concat();
     assert_eq!(raw(address, &whole).await.text(), "100000");
 }
 

@@ -41,10 +41,11 @@ async fn an_address_has_so_many_streams_and_each_that_ends_makes_room() {
     drop(open("203.0.113.8").await);
     streams.pop();
     soon("room for another", async {
+        let headers = from("203.0.113.7");
         loop {
             let reply = tokio::time::timeout(
                 std::time::Duration::from_millis(300),
-                send(started.address(), "GET", "/mcp", &from("203.0.113.7"), b""),
+                send(started.address(), "GET", "/mcp", &headers, b""),
             );
             // one that is open does not end by itself
             if reply.await.is_err() {
