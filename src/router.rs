@@ -93,8 +93,6 @@ pub fn router(state: AppState) -> Router {
             Some(endpoint) => git_http::routes(endpoint),
             None => git_http::none(),
         })
-        .merge(api::routes(state.api))
-        .merge(web::routes(web.clone()))
         .merge(Router::new().fallback(not_found).with_state(web.clone()))
         .layer(middleware::from_fn_with_state(entrance.clone(), per_actor))
         .layer(middleware::from_fn_with_state(door, actor))

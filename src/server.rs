@@ -69,6 +69,8 @@ pub struct Running {
     pub registry: Arc<Registry>,
     /// What was used, delivered and done; none where a work tree is served.
     pub records: Option<Arc<Records>>,
+    /// A link with which the first admin makes themselves, once; none where there is one, or no access control.
+    pub setup: Option<String>,
     /// Why nothing can be published or recorded, where the data directory cannot be written.
     pub read_only: Option<String>,
     shutdown: CancellationToken,
@@ -287,6 +289,7 @@ async fn compose(
         }
         _ => (None, None),
     };
+    let setup = access.setup_code()?.map(|code| format!("{url}/setup?code={code}"));
     let state = AppState {
         access: access.clone(),
         bearers: providers.bearers,
@@ -331,6 +334,7 @@ async fn compose(
         git,
         _lock: lock,
         read_only,
+        setup,
     };
     Ok(Composed {
         router: router(state),

@@ -246,6 +246,13 @@ impl Access {
         Some(row.name.clone())
     }
 
+    /// Whether somebody is let in by nothing.
+    pub fn is_disabled(&self, name: &str) -> bool {
+        let directory = self.directory.load();
+        let row = directory.rows.principal(name);
+        row.is_none_or(|row| row.disabled)
+    }
+
     /// Whom a token lets in.
     pub fn by_token(&self, token: &str, now_ms: i64) -> Result<Actor, Denied> {
         let found = self

@@ -33,6 +33,8 @@ WHO is a name, group:NAME, or everyone: all who have a credential.
     AddService(ServiceArgs),
     /// Let nobody in as this person or service any more, at once
     Disable(DisableArgs),
+    /// Make a link with which a person chooses a password, once
+    Invite(InviteArgs),
     /// Show groups, or change who is in one
     Groups(GroupsArgs),
 }
@@ -90,6 +92,15 @@ pub(super) struct DisableArgs {
     /// Let them in again
     #[arg(long)]
     undo: bool,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+/// Arguments of `cuebook access invite`.
+#[derive(Debug, clap::Args)]
+pub(super) struct InviteArgs {
+    /// The person
+    name: String,
     #[command(flatten)]
     config: ConfigArgs,
 }
@@ -205,10 +216,7 @@ pub(super) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<Exi
             writeln!(out, "make a token:  cuebook token create {} --no-expiry", visible(&name))?;
         }
         Command::Disable(args) => {
-            let path = format!(
-                "/api/v1/access/people/{}",
-                percent_encoding::utf8_percent_encode(&args.name, percent_encoding::NON_ALPHANUMERIC)
-            );
+            let path = format!("/api/v1/access/people/{}", encoded(&args.name));
             let ask = json!({ "disabled": !args.undo });
             let _: Value = Service::open(&args.config)?.post(&path, &ask)?;
             let name = visible(&args.name);
@@ -218,9 +226,25 @@ pub(super) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<Exi
                 writeln!(out, "{name} is disabled: nothing lets them in, and what they had open has ended")?;
             }
         }
+        Command::Invite(args) => {
+            let service = Service::open(&args.config)?;
+            if !service.is_served() {
+                anyhow::bail!("the link works while the server runs that makes it; start cuebook serve first");
+            }
+            let path = format!("/api/v1/access/people/{}/invite", encoded(&args.name));
+            let made: Value = service.post(&path, &json!({}))?;
+            let url = made["url"].as_str().unwrap_or_default();
+            writeln!(out, "{url}\n\nGive it to {}: it is used once, within three days, and while the server runs.", visible(&args.name))?;
+        }
         Command::Groups(args) => groups(args, out)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A name as a part of an address.
+fn encoded(name: &str) -> String {
+    use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+    utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
 }
 
 fn show(service: &Service, out: &mut impl Write) -> anyhow::Result<()> {

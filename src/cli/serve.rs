@@ -144,6 +144,11 @@ fn greeting(running: &Running, watch: bool, following: Option<&str>) -> String {
             "  check     {program} check in the clone, before you push\n"
         ));
     }
+    if let Some(link) = &running.setup {
+        text.push_str(&format!(
+            "  set up    {link}\n            Open it once to become the first admin; it is good until there is one, or the server ends.\n"
+        ));
+    }
     text.push_str("  stop      Ctrl-C\n\n");
     let status = &snapshot.status;
     if status.tip.is_none() && !watch && following.is_none() {

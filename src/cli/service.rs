@@ -68,6 +68,11 @@ impl Service {
         })
     }
 
+    /// Whether a server answers, and not this process.
+    pub(super) fn is_served(&self) -> bool {
+        matches!(self.reach, Reach::Server(_))
+    }
+
     /// Asks for something.
     pub(super) fn get<T: DeserializeOwned>(
         &self,

@@ -27,6 +27,7 @@ pub struct Layout {
     library: String,
     menu: Vec<Entry>,
     actor: String,
+    known: bool,
     languages: Vec<Language>,
     /// Where the form of the language comes back to.
     back: String,
@@ -71,6 +72,7 @@ impl Layout {
                 })
                 .collect(),
             actor: visit.actor.name.to_string(),
+            known: visit.actor.is_known(),
             languages: Lang::ALL
                 .iter()
                 .map(|lang| Language {

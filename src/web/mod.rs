@@ -3,12 +3,14 @@
 //! A file for each page: it says what the page shows as plain data (a [`Page`]) and which template of `web/pages/` shows it.
 //! Rules are elsewhere: what may be seen is the actor's, what is written goes through the API or the gate.
 
+mod account;
 pub mod assets;
 pub mod csrf;
 mod front;
 pub mod layout;
 pub mod library;
 pub mod page;
+mod settings;
 pub mod text;
 pub mod visit;
 mod waiting;
@@ -73,6 +75,8 @@ pub fn routes(web: Web) -> Router {
         .route("/language", post(layout::language))
         .route("/assets/{file}", get(assets::asset))
         .route("/favicon.ico", get(assets::icon))
+        .merge(account::routes())
+        .merge(settings::routes())
         .with_state(web)
 }
 

@@ -8,7 +8,7 @@ use async_compression::tokio::bufread::GzipEncoder;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderValue};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use include_dir::{Dir, include_dir};
@@ -354,6 +354,7 @@ pub async fn dressed(State(web): State<Web>, request: Request, next: Next) -> Re
     }
     let (parts, body) = request.into_parts();
     let visit = Visit::of(&parts);
+    let reads = matches!(parts.method, Method::GET | Method::HEAD);
     let response = next.run(Request::from_parts(parts, body)).await;
     let kind = response.headers().get(header::CONTENT_TYPE);
     if kind.is_none_or(|kind| kind != "application/json") {
@@ -361,6 +362,12 @@ pub async fn dressed(State(web): State<Web>, request: Request, next: Next) -> Re
     }
     let challenge = response.headers().get(header::WWW_AUTHENTICATE).cloned();
     let failure = match response.status() {
+        // who opens a page signs in first, and comes back to it
+        StatusCode::UNAUTHORIZED if reads => {
+            let back = format!("{}{}", visit.path, visit.query.with("", None));
+            let back = encoded(layout::local_path(Some(&back)));
+            return layout::see_other(&format!("/login?next={back}"));
+        }
         StatusCode::UNAUTHORIZED => Failure::Unknown,
         StatusCode::FORBIDDEN => Failure::Forbidden(visit.lang.text("error.forbidden.role", &[])),
         _ => return response,

@@ -595,7 +595,7 @@ pub(super) fn nobody(who: &str) -> Refusal {
     ))
 }
 
-fn grant_row(by: &By, who: &str, role: Role, pattern: &Pattern) -> GrantRow {
+pub(super) fn grant_row(by: &By, who: &str, role: Role, pattern: &Pattern) -> GrantRow {
     GrantRow {
         who: who.to_owned(),
         role: role.as_str().to_owned(),

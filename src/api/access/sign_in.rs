@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 
-use super::desk::{DAY_MS, Desk, Newcomer, admin, nobody};
+use super::desk::{DAY_MS, Desk, Newcomer, admin, grant_row, nobody};
 use crate::access::password::{PasswordError, Passwords};
-use crate::access::{Actor, By, Credential, Invitation, secret};
+use crate::access::{Actor, By, Credential, Invitation, Pattern, Role, secret};
 use crate::api::Refusal;
 use crate::clock::unix_millis;
 use crate::http::{Attempt, Entrance};
+use crate::identity::login::Over;
 use crate::store::SessionRow;
 
 /// Time for which somebody may choose a password with a code that an admin gave them.
@@ -324,5 +325,54 @@ impl Desk {
             store.delete_session(&session.id).await?;
         }
         self.done(by, "password", name, None).await
+    }
+}
+
+impl Desk {
+    /// Makes somebody whom a provider knows the first admin, with the code that says so.
+    pub async fn admit_first(&self, code: &str, name: &str, from: &From) -> Result<(), NotSigned> {
+        self.ready()?;
+        let _changing = self.access.changing().await;
+        if self.invited(code, from)? != Invitation::FirstAdmin {
+            return Err(NotSigned::Code);
+        }
+        let by = as_owner("setup", from);
+        let grant = grant_row(&by, name, Role::Admin, &Pattern::all());
+        self.store()?.put_grant(&grant).await.map_err(Refusal::from)?;
+        self.access.use_up(code);
+        self.done(&by, "grant", name, Some("admin at **".to_owned()))
+            .await?;
+        Ok(())
+    }
+
+    /// Ends what a provider says is over.
+    pub async fn end_sessions_of(&self, over: &Over, actor: &Actor) -> Result<(), Refusal> {
+        let _changing = self.access.changing().await;
+        let store = self.store()?;
+        let rows = store.access().await?;
+        let owner = over.subject.as_ref().and_then(|subject| {
+            let mut people = rows.principals.iter();
+            people.find(|row| row.subject.as_ref() == Some(subject))
+        });
+        let ends = |row: &&SessionRow| {
+            let theirs = owner.is_some_and(|owner| owner.name == row.principal);
+            match &over.session {
+                Some(session) => {
+                    row.provider_session.as_ref() == Some(session)
+                        && (theirs || over.subject.is_none())
+                }
+                None => theirs && row.provider_session.is_some(),
+            }
+        };
+        let by = By {
+            actor: actor.clone(),
+            peer: None,
+        };
+        for row in rows.sessions.iter().filter(ends) {
+            store.delete_session(&row.id).await?;
+            let detail = format!("of {}, as the provider says", row.principal);
+            self.done(&by, "sign-out", &row.id, Some(detail)).await?;
+        }
+        Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 mod people;
 mod routes;
+mod signin;
 mod tokens;
 
 use std::net::SocketAddr;

@@ -27,6 +27,7 @@ const COMMANDS: &[&[&str]] = &[
     &["access", "add-person"],
     &["access", "add-service"],
     &["access", "disable"],
+    &["access", "invite"],
     &["access", "groups"],
     &["token"],
     &["token", "create"],
