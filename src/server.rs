@@ -23,12 +23,12 @@ use crate::gate::Gate;
 use crate::git::{self, Repository, pack};
 use crate::git_http;
 use crate::http::actor::Cookies;
-use crate::identity::Arrivals;
-use crate::identity::bearer::Bearers;
-use crate::identity::login::Login;
 #[cfg(unix)]
 use crate::http::serve_unix;
 use crate::http::{Tls, serve, serve_tls};
+use crate::identity::Arrivals;
+use crate::identity::bearer::Bearers;
+use crate::identity::login::Login;
 use crate::mcp;
 use crate::proposals::Proposals;
 use crate::records::Records;
@@ -289,7 +289,9 @@ async fn compose(
         }
         _ => (None, None),
     };
-    let setup = access.setup_code()?.map(|code| format!("{url}/setup?code={code}"));
+    let setup = access
+        .setup_code()?
+        .map(|code| format!("{url}/setup?code={code}"));
     let state = AppState {
         access: access.clone(),
         bearers: providers.bearers,

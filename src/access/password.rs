@@ -105,9 +105,20 @@ mod tests {
     async fn a_password_is_right_or_not() {
         let passwords = Passwords::default();
         let kept = passwords.hash("correct horse battery").await.unwrap();
-        assert!(kept.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{kept}");
-        assert!(passwords.is_right("correct horse battery", Some(&kept)).await);
-        assert!(!passwords.is_right("correct horse batterz", Some(&kept)).await);
+        assert!(
+            kept.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
+            "{kept}"
+        );
+        assert!(
+            passwords
+                .is_right("correct horse battery", Some(&kept))
+                .await
+        );
+        assert!(
+            !passwords
+                .is_right("correct horse batterz", Some(&kept))
+                .await
+        );
         assert!(!passwords.is_right("correct horse battery", None).await);
         // the same letters, composed and not
         let kept = passwords.hash("비밀번호는 길게 쓰세요").await.unwrap();
@@ -131,7 +142,11 @@ mod tests {
         let params = Params::try_from(&nobody).unwrap();
         assert_eq!(
             (params.m_cost(), params.t_cost(), params.p_cost()),
-            (own.params().m_cost(), own.params().t_cost(), own.params().p_cost())
+            (
+                own.params().m_cost(),
+                own.params().t_cost(),
+                own.params().p_cost()
+            )
         );
         assert_eq!(nobody.algorithm.as_str(), "argon2id");
         assert!(nobody.salt.is_some() && nobody.hash.is_some());

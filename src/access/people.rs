@@ -147,7 +147,15 @@ mod tests {
         }
         assert_eq!(name("\u{1100}\u{1161}").as_deref(), Ok("가"));
         for wrong in [
-            "", " ", "-x", "a b", "a/b", "group:x", "a\u{202e}b", "a\nb", &"a".repeat(65),
+            "",
+            " ",
+            "-x",
+            "a b",
+            "a/b",
+            "group:x",
+            "a\u{202e}b",
+            "a\nb",
+            &"a".repeat(65),
         ] {
             assert!(matches!(name(wrong), Err(NameError::Form(_))), "{wrong:?}");
         }

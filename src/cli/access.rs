@@ -168,8 +168,7 @@ pub(super) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<Exi
         Command::Show(args) => show(&Service::open(&args.config)?, out)?,
         Command::Grant(args) => {
             let ask = json!({ "who": args.who, "role": args.role, "path": args.path });
-            let done: Value =
-                Service::open(&args.config)?.post("/api/v1/access/grants", &ask)?;
+            let done: Value = Service::open(&args.config)?.post("/api/v1/access/grants", &ask)?;
             let who = visible(&args.who);
             if done["changed"] == true {
                 writeln!(out, "{who} has the role {} at {}", args.role, args.path)?;
@@ -203,17 +202,33 @@ pub(super) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<Exi
             let name = made["name"].as_str().unwrap_or(&args.name).to_owned();
             writeln!(out, "{} is known now", visible(&name))?;
             if !args.admin {
-                writeln!(out, "give a role:   cuebook access grant {} reader", visible(&name))?;
+                writeln!(
+                    out,
+                    "give a role:   cuebook access grant {} reader",
+                    visible(&name)
+                )?;
             }
-            writeln!(out, "make a token:  cuebook token create {}", visible(&name))?;
+            writeln!(
+                out,
+                "make a token:  cuebook token create {}",
+                visible(&name)
+            )?;
         }
         Command::AddService(args) => {
             let ask = json!({ "name": args.name, "service": true });
             let made: Value = Service::open(&args.config)?.post("/api/v1/access/people", &ask)?;
             let name = made["name"].as_str().unwrap_or(&args.name).to_owned();
             writeln!(out, "{} is known now, as a service", visible(&name))?;
-            writeln!(out, "give a role:   cuebook access grant {} reader", visible(&name))?;
-            writeln!(out, "make a token:  cuebook token create {} --no-expiry", visible(&name))?;
+            writeln!(
+                out,
+                "give a role:   cuebook access grant {} reader",
+                visible(&name)
+            )?;
+            writeln!(
+                out,
+                "make a token:  cuebook token create {} --no-expiry",
+                visible(&name)
+            )?;
         }
         Command::Disable(args) => {
             let path = format!("/api/v1/access/people/{}", encoded(&args.name));
@@ -223,18 +238,27 @@ pub(super) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<Exi
             if args.undo {
                 writeln!(out, "{name} is let in again")?;
             } else {
-                writeln!(out, "{name} is disabled: nothing lets them in, and what they had open has ended")?;
+                writeln!(
+                    out,
+                    "{name} is disabled: nothing lets them in, and what they had open has ended"
+                )?;
             }
         }
         Command::Invite(args) => {
             let service = Service::open(&args.config)?;
             if !service.is_served() {
-                anyhow::bail!("the link works while the server runs that makes it; start cuebook serve first");
+                anyhow::bail!(
+                    "the link works while the server runs that makes it; start cuebook serve first"
+                );
             }
             let path = format!("/api/v1/access/people/{}/invite", encoded(&args.name));
             let made: Value = service.post(&path, &json!({}))?;
             let url = made["url"].as_str().unwrap_or_default();
-            writeln!(out, "{url}\n\nGive it to {}: it is used once, within three days, and while the server runs.", visible(&args.name))?;
+            writeln!(
+                out,
+                "{url}\n\nGive it to {}: it is used once, within three days, and while the server runs.",
+                visible(&args.name)
+            )?;
         }
         Command::Groups(args) => groups(args, out)?,
     }
@@ -312,7 +336,10 @@ fn groups(args: &GroupsArgs, out: &mut impl Write) -> anyhow::Result<()> {
         writeln!(out, "{}: {}", visible(&group.name), members.join(", "))?;
     }
     if !shown {
-        writeln!(out, "nobody is in a group; cuebook access groups GROUP --add NAME")?;
+        writeln!(
+            out,
+            "nobody is in a group; cuebook access groups GROUP --add NAME"
+        )?;
     }
     Ok(())
 }

@@ -122,8 +122,13 @@ pub(super) fn run(command: &Command, out: &mut impl Write) -> anyhow::Result<Exi
         Command::Revoke(args) => {
             let service = Service::open(&args.config)?;
             let prefix: String = args.prefix.chars().take(12).collect();
-            if !prefix.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-                anyhow::bail!("a token begins with cbk_ and letters; cuebook token list shows them");
+            if !prefix
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '_')
+            {
+                anyhow::bail!(
+                    "a token begins with cbk_ and letters; cuebook token list shows them"
+                );
             }
             let path = format!("/api/v1/access/tokens/{prefix}/revoke");
             let _: Value = service.post(&path, &json!({}))?;

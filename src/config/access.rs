@@ -71,7 +71,10 @@ impl AccessConfig {
         Ok(Some(login::Settings {
             issuer,
             client_id,
-            client_secret: self.oidc_client_secret.as_ref().map(|secret| secret.0.clone()),
+            client_secret: self
+                .oidc_client_secret
+                .as_ref()
+                .map(|secret| secret.0.clone()),
             scopes: self.oidc_scopes.clone(),
             groups_claim: self.groups_claim.clone(),
         }))
@@ -187,7 +190,9 @@ pub(super) static KEYS: &[Key] = &[
                 let pair = word.split_once('=');
                 let (scope, role) = pair
                     .and_then(|(scope, role)| Some((scope, Role::parse(role)?)))
-                    .ok_or("must be a list such as cuebook:read=reader,cuebook:publish=publisher")?;
+                    .ok_or(
+                        "must be a list such as cuebook:read=reader,cuebook:publish=publisher",
+                    )?;
                 scopes.push((scope.to_owned(), role));
             }
             c.access.scopes = scopes;
@@ -195,7 +200,9 @@ pub(super) static KEYS: &[Key] = &[
         },
         get: |c| {
             let pairs = c.access.scopes.iter();
-            let texts: Vec<String> = pairs.map(|(scope, role)| format!("{scope}={role}")).collect();
+            let texts: Vec<String> = pairs
+                .map(|(scope, role)| format!("{scope}={role}"))
+                .collect();
             texts.join(",")
         },
     },

@@ -43,7 +43,11 @@ impl Cookies {
 
     /// Its name. Only this one is read: over HTTPS, a cookie of the other name may come from anywhere.
     pub fn session_name(self) -> &'static str {
-        if self.secure { SECURE_COOKIE } else { PLAIN_COOKIE }
+        if self.secure {
+            SECURE_COOKIE
+        } else {
+            PLAIN_COOKIE
+        }
     }
 
     /// A header that sets a cookie of this server for so many seconds; 0 removes it.
@@ -204,13 +208,15 @@ impl Door {
 /// not this header; forms, which go to pages alone, carry a field that the page checks.
 fn is_ours(headers: &HeaderMap, path: &str) -> bool {
     let page = !path.starts_with("/api/");
-    let form = page && headers.get(header::CONTENT_TYPE).is_some_and(|value| {
-        value
-            .as_bytes()
-            .starts_with(b"application/x-www-form-urlencoded")
-    });
+    let form = page
+        && headers.get(header::CONTENT_TYPE).is_some_and(|value| {
+            value
+                .as_bytes()
+                .starts_with(b"application/x-www-form-urlencoded")
+        });
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-    matches!(site, None | Some(b"same-origin" | b"none")) && (form || headers.contains_key(OWN_PAGE))
+    matches!(site, None | Some(b"same-origin" | b"none"))
+        && (form || headers.contains_key(OWN_PAGE))
 }
 
 /// The token of an Authorization header: a bearer token, or the password that git sends.
@@ -307,12 +313,17 @@ impl Refused {
                 {
                     challenge.push_str(&format!(", scope=\"{scope}\""));
                 }
-                format!("{challenge}, resource_metadata=\"{}\"", bearers.metadata_url())
+                format!(
+                    "{challenge}, resource_metadata=\"{}\"",
+                    bearers.metadata_url()
+                )
             }
             None => challenge,
         };
         if let Ok(value) = HeaderValue::from_str(&challenge) {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, value);
         }
         response
     }

@@ -85,7 +85,9 @@ impl Fetch {
         let mut body = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(failed)? {
             if body.len() + chunk.len() > MAX_ANSWER {
-                return Err(failed(format!("the answer has more than {MAX_ANSWER} bytes")));
+                return Err(failed(format!(
+                    "the answer has more than {MAX_ANSWER} bytes"
+                )));
             }
             body.extend_from_slice(&chunk);
         }

@@ -186,8 +186,9 @@ impl Keys {
         if token.len() > MAX_TOKEN {
             return Err(Unbelieved::Token("the token is too long"));
         }
-        let header = decode_header(token)
-            .map_err(|_| Unbelieved::Token("the token cannot be read, or is signed in no way that is taken here"))?;
+        let header = decode_header(token).map_err(|_| {
+            Unbelieved::Token("the token cannot be read, or is signed in no way that is taken here")
+        })?;
         if !ALGORITHMS.contains(&header.alg) {
             return Err(Unbelieved::Token(
                 "the token is signed in a way that is not taken here",

@@ -159,8 +159,10 @@ impl Login {
         &self,
     ) -> impl Fn(
         openidconnect::HttpRequest,
-    ) -> futures_util::future::BoxFuture<'static, Result<openidconnect::HttpResponse, FetchError>>
-    {
+    ) -> futures_util::future::BoxFuture<
+        'static,
+        Result<openidconnect::HttpResponse, FetchError>,
+    > {
         let fetch = self.fetch.clone();
         move |request| {
             let fetch = fetch.clone();
@@ -218,7 +220,13 @@ impl Login {
             return Err(LoginError::NotOurs);
         }
         let code = answer.map_err(|error| {
-            LoginError::Provider(error.chars().filter(|c| !c.is_control()).take(200).collect())
+            LoginError::Provider(
+                error
+                    .chars()
+                    .filter(|c| !c.is_control())
+                    .take(200)
+                    .collect(),
+            )
         })?;
         let metadata = self.metadata().await?;
         let client = CoreClient::from_provider_metadata(
@@ -253,10 +261,7 @@ impl Login {
             .ok_or_else(|| LoginError::Unbelieved("its ID token names nobody".to_owned()))?;
         Ok(Came {
             said,
-            session: claims
-                .get("sid")
-                .and_then(Value::as_str)
-                .map(str::to_owned),
+            session: claims.get("sid").and_then(Value::as_str).map(str::to_owned),
             next: away.next,
         })
     }
@@ -273,9 +278,7 @@ impl Login {
             })?;
         let event = claims.get("events").and_then(|events| events.get(LOGOUT));
         if event.is_none() || claims.contains_key("nonce") {
-            return Err(LoginError::Unbelieved(
-                "this is no logout token".to_owned(),
-            ));
+            return Err(LoginError::Unbelieved("this is no logout token".to_owned()));
         }
         let text = |claim: &str| claims.get(claim).and_then(Value::as_str);
         let over = Over {

@@ -9,11 +9,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
 
+use super::Web;
 use super::layout::{form, local_path, see_other};
 use super::page::{Failure, Page, answer, failed, show};
 use super::text::{Lang, Query, encoded};
 use super::visit::Visit;
-use super::Web;
 use crate::access::password::PasswordError;
 use crate::access::{Actor, By, Credential, Invitation};
 use crate::api::access::sign_in::{From, FromProvider, NotSigned, Signed};
@@ -307,7 +307,9 @@ async fn come_back(State(web): State<Web>, visit: Visit, ext: Extensions) -> Res
             .finish(kept, state, said)
             .await
             .map_err(|error| match error {
-                LoginError::NotOurs | LoginError::Provider(_) => Failure::Forbidden(error.to_string()),
+                LoginError::NotOurs | LoginError::Provider(_) => {
+                    Failure::Forbidden(error.to_string())
+                }
                 LoginError::Unbelieved(_) => {
                     tracing::warn!(%error, "a sign-in with the provider failed");
                     Failure::Forbidden(error.to_string())
@@ -318,13 +320,14 @@ async fn come_back(State(web): State<Web>, visit: Visit, ext: Extensions) -> Res
                 }
             })?;
         let peer = from.address.map(|ip| ip.to_string());
-        let name = arrivals
-            .find(&came.said, peer.as_deref())
-            .await
-            .map_err(|error| match error {
-                NotHere::Unknown => Failure::Forbidden(error.to_string()),
-                NotHere::Store(_) => Failure::Unavailable(error.to_string()),
-            })?;
+        let name =
+            arrivals
+                .find(&came.said, peer.as_deref())
+                .await
+                .map_err(|error| match error {
+                    NotHere::Unknown => Failure::Forbidden(error.to_string()),
+                    NotHere::Store(_) => Failure::Unavailable(error.to_string()),
+                })?;
         arrivals
             .join(&name, &came.said.groups)
             .await
@@ -368,7 +371,10 @@ async fn provider_logout(State(web): State<Web>, body: Body) -> Response {
         return StatusCode::BAD_REQUEST.into_response();
     };
     let fields = Query::of(&String::from_utf8_lossy(&bytes));
-    let over = match login.over(fields.get("logout_token").unwrap_or_default()).await {
+    let over = match login
+        .over(fields.get("logout_token").unwrap_or_default())
+        .await
+    {
         Ok(over) => over,
         Err(error) => {
             tracing::warn!(%error, "a logout of the provider was refused");

@@ -155,8 +155,7 @@ fn tokens(rows: &AccessRows, of: Option<&str>) -> Vec<Token> {
 
 fn sessions(rows: &AccessRows, of: Option<&str>, visit: &Visit) -> Vec<Session> {
     let now = unix_millis();
-    let current =
-        |id: &str| matches!(visit.actor.credential(), Some(Credential::Session(own)) if **own == *id);
+    let current = |id: &str| matches!(visit.actor.credential(), Some(Credential::Session(own)) if **own == *id);
     rows.sessions
         .iter()
         .filter(|row| of.is_none_or(|of| row.principal == of) && row.expires_at > now)
@@ -218,7 +217,12 @@ async fn settings_page(web: &Web, visit: &Visit) -> Result<SettingsPage, Failure
                 path: grant.pattern.to_string(),
             })
             .collect(),
-        groups: visit.actor.groups().iter().map(ToString::to_string).collect(),
+        groups: visit
+            .actor
+            .groups()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         tokens: tokens(&rows, Some(&name)),
         sessions: sessions(&rows, Some(&name), visit),
         made: None,
@@ -368,7 +372,10 @@ async fn people_page(web: &Web, visit: &Visit) -> Result<PeoplePage, Failure> {
             .collect(),
         tokens: tokens(&rows, None),
         sessions: sessions(&rows, None, visit),
-        roles: crate::access::Role::ALL.iter().map(|role| role.as_str()).collect(),
+        roles: crate::access::Role::ALL
+            .iter()
+            .map(|role| role.as_str())
+            .collect(),
         invited: None,
         made: None,
         error: None,
@@ -379,7 +386,12 @@ async fn people(State(web): State<Web>, visit: Visit) -> Response {
     answer(&web, &visit, people_page(&web, &visit).await).await
 }
 
-async fn change_people(State(web): State<Web>, visit: Visit, ext: Extensions, body: Body) -> Response {
+async fn change_people(
+    State(web): State<Web>,
+    visit: Visit,
+    ext: Extensions,
+    body: Body,
+) -> Response {
     let fields = match form(&web, &visit, body).await {
         Ok(fields) => fields,
         Err(failure) => return failed(&web, &visit, failure).await,
@@ -403,8 +415,14 @@ async fn change_people(State(web): State<Web>, visit: Visit, ext: Extensions, bo
         "invite" => desk.invite(&by, text("name")).await.map(|code| {
             invited = Some(format!("{}/setup?code={code}", web.url));
         }),
-        "grant" => desk.give(&by, text("who"), text("role"), path).await.map(drop),
-        "ungrant" => desk.take(&by, text("who"), text("role"), path).await.map(drop),
+        "grant" => desk
+            .give(&by, text("who"), text("role"), path)
+            .await
+            .map(drop),
+        "ungrant" => desk
+            .take(&by, text("who"), text("role"), path)
+            .await
+            .map(drop),
         "join" => {
             let name = [text("name").to_owned()];
             desk.change_group(&by, text("group"), &name, &[]).await
@@ -428,7 +446,9 @@ async fn change_people(State(web): State<Web>, visit: Visit, ext: Extensions, bo
     }
     match people_page(&web, &visit).await {
         Ok(page) => {
-            let status = done.as_ref().map_or_else(|refusal| refusal.status, |()| StatusCode::OK);
+            let status = done
+                .as_ref()
+                .map_or_else(|refusal| refusal.status, |()| StatusCode::OK);
             let page = PeoplePage {
                 invited,
                 made,

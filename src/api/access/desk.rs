@@ -124,7 +124,10 @@ fn role(text: &str) -> Result<Role, Refusal> {
     Role::parse(text).ok_or_else(|| {
         let shown: String = text.chars().take(40).collect();
         let all: Vec<&str> = Role::ALL.iter().map(|role| role.as_str()).collect();
-        wrong(format!("`{shown}` is no role; there are {}", all.join(", ")))
+        wrong(format!(
+            "`{shown}` is no role; there are {}",
+            all.join(", ")
+        ))
     })
 }
 
@@ -246,7 +249,12 @@ impl Desk {
         }
         let row = PrincipalRow {
             name: name.clone(),
-            kind: if newcomer.service { "service" } else { "person" }.to_owned(),
+            kind: if newcomer.service {
+                "service"
+            } else {
+                "person"
+            }
+            .to_owned(),
             email: newcomer.email.as_deref().map(email).transpose()?,
             subject,
             password,
@@ -256,10 +264,13 @@ impl Desk {
         };
         store.put_principal(&row).await?;
         if newcomer.admin {
-            store.put_grant(&grant_row(by, &name, Role::Admin, &Pattern::all())).await?;
+            store
+                .put_grant(&grant_row(by, &name, Role::Admin, &Pattern::all()))
+                .await?;
         }
         let detail = newcomer.admin.then(|| "as admin of everything".to_owned());
-        self.done(by, &format!("{}-add", row.kind), &name, detail).await?;
+        self.done(by, &format!("{}-add", row.kind), &name, detail)
+            .await?;
         Ok(name)
     }
 
@@ -315,9 +326,9 @@ impl Desk {
             return Err(nobody(unknown));
         }
         let mut after = before.clone();
-        after
-            .memberships
-            .retain(|m| m.source != "here" || m.group_name != group || !remove.contains(&m.principal));
+        after.memberships.retain(|m| {
+            m.source != "here" || m.group_name != group || !remove.contains(&m.principal)
+        });
         for who in add {
             let there = |m: &crate::store::MembershipRow| {
                 m.source == "here" && m.group_name == group && m.principal == *who
@@ -347,7 +358,8 @@ impl Desk {
             .into_iter()
             .flatten()
             .collect();
-        self.done(by, "group", &group, Some(detail.join("; "))).await
+        self.done(by, "group", &group, Some(detail.join("; ")))
+            .await
     }
 
     /// Gives a role at a path; whether it was not given before.
@@ -365,7 +377,9 @@ impl Desk {
                 "everyone cannot be an admin; name a person, or a group as group:NAME",
             ));
         }
-        let new = store.put_grant(&grant_row(by, who, asked, &pattern)).await?;
+        let new = store
+            .put_grant(&grant_row(by, who, asked, &pattern))
+            .await?;
         if new {
             let detail = format!("{asked} at {pattern}");
             self.done(by, "grant", who, Some(detail)).await?;
@@ -389,7 +403,9 @@ impl Desk {
             return Ok(false);
         }
         Self::keeps_an_admin(&before, &after)?;
-        store.delete_grant(who, asked.as_str(), pattern.as_str()).await?;
+        store
+            .delete_grant(who, asked.as_str(), pattern.as_str())
+            .await?;
         let detail = format!("{asked} at {pattern}");
         self.done(by, "ungrant", who, Some(detail)).await?;
         Ok(true)
@@ -410,7 +426,8 @@ impl Desk {
             admin(by)?;
         }
         let label = ask.label.trim();
-        if label.is_empty() || label.chars().count() > MAX_LABEL || label.contains(char::is_control) {
+        if label.is_empty() || label.chars().count() > MAX_LABEL || label.contains(char::is_control)
+        {
             return Err(wrong(format!(
                 "say what the token is for, in 1 to {MAX_LABEL} characters, e.g. laptop"
             )));
@@ -440,9 +457,8 @@ impl Desk {
         }
         let mut notes = Vec::new();
         let expires_at = self.end(by, ask.ends, principal, &rows, now, &mut notes)?;
-        let token = secret::token().map_err(|error| {
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
-        })?;
+        let token = secret::token()
+            .map_err(|error| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))?;
         let lines: Vec<&str> = scope.patterns.iter().map(Pattern::as_str).collect();
         let row = TokenRow {
             prefix: token.prefix.clone(),
@@ -553,9 +569,8 @@ impl Desk {
         let store = self.store()?;
         let rows = store.access().await?;
         let row = rows.tokens.iter().find(|row| row.prefix == prefix);
-        let row = row.filter(|row| {
-            row.principal == *by.actor.name || by.actor.may(Action::Administer, "")
-        });
+        let row = row
+            .filter(|row| row.principal == *by.actor.name || by.actor.may(Action::Administer, ""));
         let Some(row) = row else {
             return Err(absent(format!(
                 "there is no token {prefix} here; cuebook token list shows them"
@@ -574,9 +589,8 @@ impl Desk {
         let store = self.store()?;
         let rows = store.access().await?;
         let row = rows.sessions.iter().find(|row| row.id == id);
-        let row = row.filter(|row| {
-            row.principal == *by.actor.name || by.actor.may(Action::Administer, "")
-        });
+        let row = row
+            .filter(|row| row.principal == *by.actor.name || by.actor.may(Action::Administer, ""));
         let Some(row) = row else {
             return Err(absent("there is no such session; it may have ended"));
         };

@@ -168,13 +168,15 @@ async fn people(State(api): State<Api>) -> Response {
     struct Answer {
         people: Vec<ShownPerson>,
     }
-    answer(api.desk().rows().await.map(|rows| Answer {
-        people: rows
-            .principals
-            .clone()
-            .into_iter()
-            .map(|row| person(row, &rows))
-            .collect(),
+    answer(api.desk().rows().await.map(|rows| {
+        Answer {
+            people: rows
+                .principals
+                .clone()
+                .into_iter()
+                .map(|row| person(row, &rows))
+                .collect(),
+        }
     }))
 }
 
@@ -435,7 +437,11 @@ async fn make_token(State(api): State<Api>, request: Request) -> Response {
     answer(made.await)
 }
 
-async fn revoke_token(State(api): State<Api>, Path(id): Path<String>, request: Request) -> Response {
+async fn revoke_token(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
     let by = by(request.extensions());
     let done = api.desk().revoke_token(&by, &id).await;
     answer(done.map(|()| Done { changed: true }))

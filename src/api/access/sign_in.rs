@@ -296,7 +296,8 @@ impl Desk {
         }
         let hashed = self.sign_in.passwords.hash(new).await?;
         let _changing = self.access.changing().await;
-        self.keep_password(by, &name, hashed, Some(&session)).await?;
+        self.keep_password(by, &name, hashed, Some(&session))
+            .await?;
         Ok(())
     }
 
@@ -338,7 +339,10 @@ impl Desk {
         }
         let by = as_owner("setup", from);
         let grant = grant_row(&by, name, Role::Admin, &Pattern::all());
-        self.store()?.put_grant(&grant).await.map_err(Refusal::from)?;
+        self.store()?
+            .put_grant(&grant)
+            .await
+            .map_err(Refusal::from)?;
         self.access.use_up(code);
         self.done(&by, "grant", name, Some("admin at **".to_owned()))
             .await?;

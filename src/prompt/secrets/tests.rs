@@ -86,7 +86,10 @@ fn one_of_each(seed: u64) -> Vec<(&'static str, String)> {
             format!("github_{}_{}_{}", "pat", word(22), word(59)),
         ),
         ("a GitLab token", format!("{}-{}", "glpat", word(20))),
-        ("a Cuebook token", format!("{}_k3v9x2mq_{}", "cbk", word(43))),
+        (
+            "a Cuebook token",
+            format!("{}_k3v9x2mq_{}", "cbk", word(43)),
+        ),
         (
             "a Slack token",
             format!("{}-1234509876-0987612345-{}", "xoxb", word(24)),

@@ -71,10 +71,7 @@ async fn nobody_but_an_admin_changes_anything() {
         }
     }
     assert_eq!(
-        server
-            .get("reader", "/api/v1/access/me")
-            .await
-            .json()["grants"],
+        server.get("reader", "/api/v1/access/me").await.json()["grants"],
         json!([{ "role": "reader", "path": "**" }])
     );
 }
@@ -101,7 +98,10 @@ async fn an_admin_stays() {
         .post("root", "/api/v1/access/grants/revoke", &take)
         .await;
     assert_eq!(taken.status, 200, "{}", taken.text());
-    assert_eq!(server.get("root", "/api/v1/access/people").await.status, 403);
+    assert_eq!(
+        server.get("root", "/api/v1/access/people").await.status,
+        403
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,11 +119,35 @@ async fn what_cannot_be_is_said_in_one_line() {
     let people = "/api/v1/access/people";
     check(people, json!({ "name": "ANA" }), 409, "ana is known").await;
     check(people, json!({ "name": "a b" }), 422, "is no name").await;
-    check(people, json!({ "name": "everyone" }), 422, "means somebody else").await;
-    check(people, json!({ "name": "x", "email": "x" }), 422, "no address").await;
+    check(
+        people,
+        json!({ "name": "everyone" }),
+        422,
+        "means somebody else",
+    )
+    .await;
+    check(
+        people,
+        json!({ "name": "x", "email": "x" }),
+        422,
+        "no address",
+    )
+    .await;
     let grants = "/api/v1/access/grants";
-    check(grants, json!({ "who": "bo", "role": "reader" }), 404, "nobody is called").await;
-    check(grants, json!({ "who": "ana", "role": "boss" }), 422, "there are reader").await;
+    check(
+        grants,
+        json!({ "who": "bo", "role": "reader" }),
+        404,
+        "nobody is called",
+    )
+    .await;
+    check(
+        grants,
+        json!({ "who": "ana", "role": "boss" }),
+        422,
+        "there are reader",
+    )
+    .await;
     let path = json!({ "who": "ana", "role": "reader", "path": "../x" });
     check(grants, path, 422, "no path of a library").await;
     let all = json!({ "who": "everyone", "role": "admin" });

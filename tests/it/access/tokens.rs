@@ -62,9 +62,13 @@ async fn people_make_and_revoke_their_own_and_admins_everybodys() {
         unknown.text().replace("cbk_aaaaaaaa", "")
     );
     assert_eq!(
-        make(&server, "reader", json!({ "label": "x", "owner": "author" }))
-            .await
-            .status,
+        make(
+            &server,
+            "reader",
+            json!({ "label": "x", "owner": "author" })
+        )
+        .await
+        .status,
         403
     );
     // its list says when it was used, and shows nothing of it but its beginning
@@ -112,7 +116,14 @@ async fn a_token_does_at_most_what_it_was_made_for() {
         ("Authorization", &*bearer),
         ("Content-Type", "application/json"),
     ];
-    let people = send(server.address, "GET", "/api/v1/access/people", &headers, b"").await;
+    let people = send(
+        server.address,
+        "GET",
+        "/api/v1/access/people",
+        &headers,
+        b"",
+    )
+    .await;
     assert_eq!(people.status, 403, "{}", people.text());
     let known = me(&server, token).await.json();
     assert_eq!(known["at_most"], "author");
@@ -137,28 +148,50 @@ async fn a_token_does_at_most_what_it_was_made_for() {
     let child = me(&server, same["token"].as_str().unwrap()).await.json();
     assert_eq!(child["at_most"], "author");
     assert_eq!(child["only_at"], json!(["prompts/sre/**"]));
-    assert_eq!(same["expires"], made["expires"], "it does not outlive its maker");
+    assert_eq!(
+        same["expires"], made["expires"],
+        "it does not outlive its maker"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_service_has_a_token_without_an_end() {
     let server = Guarded::start(&[PROMPT], &ROLES).await;
-    let refused = make(&server, "author", json!({ "label": "x", "no_expiry": true })).await;
+    let refused = make(
+        &server,
+        "author",
+        json!({ "label": "x", "no_expiry": true }),
+    )
+    .await;
     assert_eq!(refused.status, 422, "{}", refused.text());
-    let refused = make(&server, "author", json!({ "label": "x", "expires_days": 367 })).await;
+    let refused = make(
+        &server,
+        "author",
+        json!({ "label": "x", "expires_days": 367 }),
+    )
+    .await;
     assert_eq!(refused.status, 422, "{}", refused.text());
     let add = json!({ "name": "ci", "service": true }).to_string();
     assert_eq!(
-        server.post("root", "/api/v1/access/people", &add).await.status,
+        server
+            .post("root", "/api/v1/access/people", &add)
+            .await
+            .status,
         200
     );
     // what a token of limited time makes has that limit too, so the one who makes it is the machine's own
     let local = server
-        .local("/api/v1/access/tokens", &json!({ "label": "x", "owner": "ci", "no_expiry": true }))
+        .local(
+            "/api/v1/access/tokens",
+            &json!({ "label": "x", "owner": "ci", "no_expiry": true }),
+        )
         .await;
     assert!(local["expires"].is_null(), "{local}");
     let notes = local["notes"].to_string();
-    assert!(notes.contains("does not end") && notes.contains("no role yet"), "{notes}");
+    assert!(
+        notes.contains("does not end") && notes.contains("no role yet"),
+        "{notes}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -204,10 +237,23 @@ async fn the_commands_make_people_and_tokens_and_no_secret_is_logged() {
         assert_eq!(code, 0, "{arguments:?}: {text}");
         text
     };
-    run(&["access", "add-person", "ana", "--admin", "--email", "ana@example.com"]);
+    run(&[
+        "access",
+        "add-person",
+        "ana",
+        "--admin",
+        "--email",
+        "ana@example.com",
+    ]);
     run(&["access", "add-person", "김민수"]);
     run(&["access", "groups", "sre", "--add", "김민수"]);
-    run(&["access", "grant", "group:sre", "publisher", "prompts/sre/**"]);
+    run(&[
+        "access",
+        "grant",
+        "group:sre",
+        "publisher",
+        "prompts/sre/**",
+    ]);
     run(&["access", "grant", "everyone", "reader"]);
     let shown = run(&["access", "show"]);
     for line in [
@@ -219,7 +265,15 @@ async fn the_commands_make_people_and_tokens_and_no_secret_is_logged() {
     ] {
         assert!(shown.contains(line), "{line} in {shown}");
     }
-    let made = run(&["token", "create", "ana", "--label", "laptop", "--expires", "7d"]);
+    let made = run(&[
+        "token",
+        "create",
+        "ana",
+        "--label",
+        "laptop",
+        "--expires",
+        "7d",
+    ]);
     let token = made.lines().next().unwrap().to_owned();
     let bearer = format!("Bearer {token}");
     let headers = [("Authorization", &*bearer)];
@@ -231,7 +285,10 @@ async fn the_commands_make_people_and_tokens_and_no_secret_is_logged() {
     let headers = [("Authorization", &*wrong)];
     send(server.address, "GET", "/api/v1/access/me", &headers, b"").await;
     let listed = run(&["token", "list", "ana"]);
-    assert!(listed.contains("laptop") && listed.contains("last used on"), "{listed}");
+    assert!(
+        listed.contains("laptop") && listed.contains("last used on"),
+        "{listed}"
+    );
     // the last person who administers stays one
     let (code, text) = cuebook(&data_dir, &["access", "disable", "ana"]);
     assert_eq!(code, 1, "{text}");
