@@ -115,7 +115,7 @@ struct Git {
 
 /// Starts a server; it runs until [`Running::stop`].
 pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
-    if !config.listen.ip().is_loopback() && !config.access {
+    if !config.listen.ip().is_loopback() && !config.access.enabled {
         bail!(
             "{} is not a loopback address: anyone who reaches it could read and change every prompt. Turn access control on \
              (enabled = true under [access] in config.toml, or CUEBOOK_ACCESS_ENABLED=true), or listen on 127.0.0.1, the default.",
@@ -332,7 +332,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
 
 /// Who may do what: everything for everybody, or what the database says.
 async fn open_access(config: &Config, records: Option<&Records>) -> anyhow::Result<Access> {
-    if !config.access {
+    if !config.access.enabled {
         return Ok(Access::open());
     }
     let Some(records) = records else {

@@ -194,7 +194,7 @@ impl Access {
                     Some(row) if row.disabled => Err(Denied::Disabled),
                     Some(row) => {
                         let groups: Vec<String> =
-                            actor.groups.iter().map(|group| group.to_string()).collect();
+                            actor.groups.iter().map(ToString::to_string).collect();
                         let scope = actor.permissions.scope().clone();
                         let mut again = directory.rows.actor(row, &groups, scope);
                         again.credential = Some(credential.clone());
@@ -316,9 +316,9 @@ impl Directory {
             })
             .collect();
         Self {
+            rows,
             tokens,
             sessions,
-            rows,
         }
     }
 }

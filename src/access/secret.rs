@@ -4,6 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
+/// Letters and digits, none of which looks like another.
+const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// What every token of Cuebook begins with, so that scanners for leaked secrets find one.
 pub const TOKEN_START: &str = "cbk_";
 /// Characters of a token's prefix after that.
@@ -34,8 +36,6 @@ pub struct NoRandom(#[from] getrandom::Error);
 pub fn token() -> Result<Secret, NoRandom> {
     let mut id = [0; PREFIX_CHARS];
     getrandom::fill(&mut id)?;
-    // 32 letters and digits, none of which looks like another
-    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let id: String = id
         .iter()
         .map(|byte| char::from(LETTERS[usize::from(byte % 32)]))

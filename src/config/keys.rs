@@ -50,10 +50,10 @@ pub static KEYS: &[Key] = &[
         name: "access.enabled",
         meaning: "whether callers must say who they are; needed to listen on a network",
         set: |c, value| {
-            c.access = flag(value)?;
+            c.access.enabled = flag(value)?;
             Ok(())
         },
-        get: |c| c.access.to_string(),
+        get: |c| c.access.enabled.to_string(),
     },
     Key {
         name: "log",
