@@ -365,9 +365,7 @@ pub(super) fn refusal<E: std::error::Error>(
                 serde_json::to_value(problems).unwrap_or_default(),
             )
         }
-        PublishError::Forbidden { lines } => {
-            Refusal::new(StatusCode::FORBIDDEN, lines.join("\n"))
-        }
+        PublishError::Forbidden { lines } => Refusal::new(StatusCode::FORBIDDEN, lines.join("\n")),
         PublishError::Unjudged(_) | PublishError::Busy => Refusal {
             retry_after: Some(1),
             ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())

@@ -79,7 +79,11 @@ pub(super) fn refused(
     };
     let mut lines: Vec<String> = needs
         .iter()
-        .flat_map(|(path, needs)| needs.iter().map(move |(action, label)| (path, *action, label)))
+        .flat_map(|(path, needs)| {
+            needs
+                .iter()
+                .map(move |(action, label)| (path, *action, label))
+        })
         .filter(|(path, action, _)| !actor.may(*action, path))
         .map(|(path, action, label)| line(actor, here, path, action, label))
         .collect();
@@ -131,7 +135,9 @@ fn line(actor: &Actor, here: bool, path: &str, action: Action, label: &str) -> S
         Action::Propose => "propose changes of this".to_owned(),
         Action::MoveLabel if !label.is_empty() => format!("move the label {label}"),
         Action::MoveLabel => "move labels".to_owned(),
-        Action::MoveProtectedLabel if label.is_empty() => "move labels that are protected".to_owned(),
+        Action::MoveProtectedLabel if label.is_empty() => {
+            "move labels that are protected".to_owned()
+        }
         Action::MoveProtectedLabel => format!("move the label {label}, which is protected"),
         Action::ChangePolicy => "change the policy".to_owned(),
         _ => "publish this".to_owned(),
@@ -176,7 +182,8 @@ fn changed(
     };
     let mut add = |before: Option<&str>, after: &str, paths: BTreeSet<String>| {
         if paths.contains(LABELS) {
-            out.labelled.push((before.map(str::to_owned), after.to_owned()));
+            out.labelled
+                .push((before.map(str::to_owned), after.to_owned()));
         }
         for path in paths {
             out.paths
@@ -187,7 +194,11 @@ fn changed(
     };
     for commit in &commits {
         let paths = changed_by(repository, &blobs, commit)?;
-        add(commit.parents.first().map(String::as_str), &commit.id, paths);
+        add(
+            commit.parents.first().map(String::as_str),
+            &commit.id,
+            paths,
+        );
     }
     // a first push that takes the place of the starter prompts is no descendant of theirs
     if action == Action::Publish

@@ -151,16 +151,17 @@ const TEAMS: [Person<'static>; 4] = [
         &[("reader", "**"), ("author", "prompts/review/**")],
     ),
     ("part", &[("publisher", "prompts/sre/**")]),
-    (
-        "labels",
-        &[("reader", "**"), ("publisher", "labels.toml")],
-    ),
+    ("labels", &[("reader", "**"), ("publisher", "labels.toml")]),
 ];
 
 #[track_caller]
 fn refused(ran: &Ran, line: &str) {
     assert!(!ran.ok, "{}", ran.text);
-    assert!(ran.remote().contains(&line), "no `{line}` in:\n{}", ran.text);
+    assert!(
+        ran.remote().contains(&line),
+        "no `{line}` in:\n{}",
+        ran.text
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,7 +186,9 @@ async fn a_push_is_asked_for_every_path_of_every_commit() {
     work.change(&[("prompts/review/code.md", &prompt("Mine."))]);
     work.ok(&["checkout", "--quiet", "main"]);
     work.change(&[("prompts/sre/triage.md", &prompt("Five."))]);
-    work.ok(&["merge", "--quiet", "--no-ff", "-s", "ours", "-m", "merge", "side"]);
+    work.ok(&[
+        "merge", "--quiet", "--no-ff", "-s", "ours", "-m", "merge", "side",
+    ]);
     refused(&work.push(), other);
     // a merge of what main has brings nothing of others
     work.back();
@@ -239,7 +242,11 @@ async fn git_gives_and_takes_nothing_where_only_a_part_is_read() {
         .get("part", "/library.git/info/refs?service=git-receive-pack")
         .await;
     assert_eq!(reply.status, 403);
-    assert!(reply.text().contains("role reader on **"), "{}", reply.text());
+    assert!(
+        reply.text().contains("role reader on **"),
+        "{}",
+        reply.text()
+    );
     // they change what they may where a part can be given
     let tip = server.get("root", "/readyz").await.json()["tip"].clone();
     let change = |path: &str| {
