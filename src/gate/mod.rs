@@ -153,16 +153,14 @@ impl Gate {
         gone: &CancellationToken,
     ) -> Answer {
         if let Some(id) = &question.push {
-            let refused = match self.pushers.who(id) {
-                Some((by, denied)) => {
-                    question.peer = by.peer;
-                    question.actor = Some(by.actor);
-                    denied.err().map(|denied| denied.to_string())
-                }
-                None => {
-                    question.actor = Some(Actor::nobody());
-                    Some("the server that took this push has ended; push again".into())
-                }
+            let known = self.pushers.who(id);
+            let refused = if let Some((by, denied)) = known {
+                question.peer = by.peer;
+                question.actor = Some(by.actor);
+                denied.err().map(|denied| denied.to_string())
+            } else {
+                question.actor = Some(Actor::nobody());
+                Some("the server that took this push has ended; push again".into())
             };
             // what has moved is served, whoever moved it
             if let Some(why) = refused.filter(|_| question.hook != Hook::PostReceive) {
