@@ -20,6 +20,7 @@ use crate::api::access::sign_in::SignIn;
 use crate::api::preview::Previews;
 use crate::config::Config;
 use crate::gate::Gate;
+use crate::gate::pushers::Pushers;
 use crate::git::{self, Repository, pack};
 use crate::git_http;
 use crate::http::actor::Cookies;
@@ -250,12 +251,14 @@ async fn compose(
     api.arrivals = providers.arrivals;
     api.search = search.clone();
     api.records.clone_from(&records);
+    let pushers = Arc::new(Pushers::new(access.clone()));
     let mut upstream = None;
     let (git, endpoint) = match (&data_dir, &records) {
         (Some(data_dir), Some(_)) if let Some(why) = &read_only => {
             let endpoint = git_http::Endpoint::new(
                 data_dir.join("library.git").canonicalize()?,
                 data_dir.join("hooks"),
+                pushers,
                 config.git.clone(),
                 pushes.clone(),
                 shutdown.clone(),
@@ -277,6 +280,7 @@ async fn compose(
                 &registry,
                 &mcp,
                 records,
+                pushers,
                 config,
                 upstream.as_ref(),
                 &url,
@@ -446,6 +450,7 @@ fn take_pushes(
     registry: &Arc<Registry>,
     mcp: &Arc<mcp::Service>,
     records: &Arc<Records>,
+    pushers: Arc<Pushers>,
     config: &Config,
     upstream: Option<&Arc<Upstream>>,
     url: &str,
@@ -481,7 +486,10 @@ fn take_pushes(
         config.gate(url.to_owned()),
         Some(Box::new(move || told.open_streams())),
     );
-    let gate = Arc::new(gate.with_records(records.clone()));
+    let gate = gate
+        .with_records(records.clone())
+        .with_pushers(pushers.clone());
+    let gate = Arc::new(gate);
     let cancel = CancellationToken::new();
     let recorded = CancellationToken::new();
     let recording = tokio::spawn(records.clone().run(
@@ -497,6 +505,7 @@ fn take_pushes(
     let endpoint = git_http::Endpoint::new(
         repository.path().canonicalize()?,
         hooks,
+        pushers,
         config.git.clone(),
         pushes.clone(),
         stopping,

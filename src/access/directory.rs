@@ -255,24 +255,14 @@ impl Access {
 
     /// Whom a token lets in.
     pub fn by_token(&self, token: &str, now_ms: i64) -> Result<Actor, Denied> {
-        let found = self
-            .directory
-            .load()
-            .tokens
-            .get(&secret::hash(token))
-            .cloned();
-        self.let_in(found, now_ms)
+        let directory = self.directory.load();
+        self.let_in(directory.tokens.get(&secret::hash(token)), now_ms)
     }
 
     /// Whom the cookie of a session lets in.
     pub fn by_session(&self, cookie: &str, now_ms: i64) -> Result<Actor, Denied> {
-        let found = self
-            .directory
-            .load()
-            .sessions
-            .get(&secret::hash(cookie))
-            .cloned();
-        self.let_in(found, now_ms)
+        let directory = self.directory.load();
+        self.let_in(directory.sessions.get(&secret::hash(cookie)), now_ms)
     }
 
     /// A principal as who an access token of an OpenID provider names, with the groups it says, until `expires`, in seconds
@@ -343,9 +333,9 @@ impl Access {
         Ok(actor)
     }
 
-    fn let_in(&self, found: Option<Entry>, now_ms: i64) -> Result<Actor, Denied> {
-        let actor = check(found.clone(), now_ms)?;
-        self.in_use(found.as_ref(), now_ms)?;
+    fn let_in(&self, found: Option<&Entry>, now_ms: i64) -> Result<Actor, Denied> {
+        let actor = check(found.cloned(), now_ms)?;
+        self.in_use(found, now_ms)?;
         if let Some(credential) = &actor.credential {
             let used = Used {
                 at: now_ms,

@@ -41,7 +41,7 @@ pub(super) struct CreateArgs {
     /// Where it may do that, e.g. prompts/sre/**; may be repeated [default: everywhere]
     #[arg(long = "path", value_name = "PATH")]
     paths: Vec<String>,
-    /// When it ends, e.g. 90d [default: the setting access.token_days]
+    /// When it ends, e.g. 90d [default: as the settings say]
     #[arg(long, value_name = "DAYS", value_parser = days, conflicts_with = "no_expiry")]
     expires: Option<u32>,
     /// It never ends by itself; only for services
@@ -69,7 +69,7 @@ pub(super) struct ListArgs {
 /// Arguments of `cuebook token revoke`.
 #[derive(Debug, clap::Args)]
 pub(super) struct RevokeArgs {
-    /// What the token begins with, as the list shows it, e.g. cbk_k3v9x2mq
+    /// What the token begins with, as the list shows it
     prefix: String,
     #[command(flatten)]
     config: ConfigArgs,

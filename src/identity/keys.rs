@@ -89,6 +89,7 @@ impl Keys {
         }
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "as map_err gives it")]
     fn unreachable(&self, reason: impl ToString) -> Unreachable {
         Unreachable {
             issuer: self.issuer.clone(),

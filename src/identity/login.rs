@@ -132,6 +132,7 @@ impl Login {
             .unwrap_or(&self.settings.issuer)
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "as map_err gives it")]
     fn unreachable(&self, reason: impl ToString) -> Unreachable {
         Unreachable {
             issuer: self.settings.issuer.clone(),

@@ -356,8 +356,7 @@ async fn a_server_speaks_tls_to_a_browser_and_to_git_and_reads_its_certificate_a
 
     let clone = data.path().join("clone");
     let cloned = Command::new("git")
-        .arg("-c")
-        .arg(format!("http.sslCAInfo={}", files.certificate().display()))
+        .env("GIT_SSL_CAINFO", files.certificate())
         .args(["clone", "--quiet", &format!("{url}/library.git")])
         .arg(&clone)
         .output()

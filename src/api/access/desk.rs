@@ -87,6 +87,7 @@ pub struct Newcomer {
     pub admin: bool,
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "as map_err gives it")]
 fn wrong(error: impl ToString) -> Refusal {
     Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::query::Query;
 use super::{Api, Refusal, by, json, parse, read};
-use crate::access::{Action, Actor, Credential, Kind};
+use crate::access::{Action, Actor, Credential, Kind, Role};
 use crate::records::calendar;
 use crate::store::{AccessRows, GrantRow, PrincipalRow, SessionRow, TokenRow};
 
@@ -121,7 +121,7 @@ async fn me(request: Request) -> Response {
                 path: grant.pattern.to_string(),
             })
             .collect(),
-        at_most: scope.role.map(|role| role.as_str()),
+        at_most: scope.role.map(Role::as_str),
         only_at: scope.patterns.iter().map(ToString::to_string).collect(),
         credential: actor.credential().map(|credential| match credential {
             Credential::Token(prefix) => format!("token {prefix}"),

@@ -95,6 +95,7 @@ impl std::convert::From<PasswordError> for NotSigned {
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "as map_err gives it")]
 fn unavailable(error: impl ToString) -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
 }
@@ -205,13 +206,10 @@ impl Desk {
     /// What a code is for, while it is good for anything.
     pub fn invited(&self, code: &str, from: &From) -> Result<Invitation, NotSigned> {
         self.attempt(None, from)?;
-        match self.access.invited(code, unix_millis()) {
-            Some(invitation) => Ok(invitation),
-            None => {
-                self.failed(None, from);
-                Err(NotSigned::Code)
-            }
-        }
+        self.access.invited(code, unix_millis()).ok_or_else(|| {
+            self.failed(None, from);
+            NotSigned::Code
+        })
     }
 
     /// Makes the first admin, or gives somebody who was invited their password; signs them in. `name` is for the first alone.
