@@ -57,7 +57,6 @@ pub fn router(state: AppState) -> Router {
         access: state.access.clone(),
         cookies: Cookies::of(&state.url),
         bearers: state.bearers.clone(),
-        entrance: state.entrance.clone(),
     });
     let endpoint = mcp::http::Endpoint {
         service: state.mcp.clone(),

@@ -1,7 +1,6 @@
 //! Who makes a request: read from what it carries, once, before any handler sees it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{self, HeaderValue};
@@ -11,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Attempt, ClientAddress, Entrance, json_error};
+use super::{ClientAddress, json_error};
 use crate::access::{Access, Actor, Credential, Denied, Need, need};
 use crate::identity::bearer::{self, Bearers, is_jwt};
 
@@ -66,8 +65,6 @@ pub struct Door {
     pub cookies: Cookies,
     /// Takes access tokens of an OpenID provider, where there is one.
     pub bearers: Option<Arc<Bearers>>,
-    /// Where failed attempts are counted.
-    pub entrance: Arc<Entrance>,
 }
 
 /// Puts the [`Actor`] into a request, and refuses what the table of URLs does.
@@ -124,8 +121,6 @@ enum Refused {
     Nobody,
     /// It has one that lets nobody in.
     Denied(Denied),
-    /// It has a wrong one, after too many others.
-    Wait(Duration),
     /// It has an access token that is not good; one line.
     Token(String),
     /// It has an access token without the scope that it takes.
@@ -171,19 +166,7 @@ impl Door {
                     }
                 });
             }
-            // one that is right is let in whatever others of that address do wrong
-            return self.access.by_token(&token, now).map_err(|denied| {
-                let backoff = &self.entrance.backoff;
-                match (denied, client) {
-                    (Denied::Unknown, Some(client)) => {
-                        let attempt = Attempt::Address(client.ip);
-                        let waits = backoff.check(attempt).err();
-                        backoff.failed(attempt);
-                        waits.map_or(Refused::Denied(denied), Refused::Wait)
-                    }
-                    _ => Refused::Denied(denied),
-                }
-            });
+            return self.access.by_token(&token, now).map_err(Refused::Denied);
         }
         let Some(cookie) = cookie(headers, self.cookies.session_name()) else {
             return Ok(Actor::nobody());
@@ -263,13 +246,6 @@ impl Refused {
                 StatusCode::FORBIDDEN,
                 format!("the access token lacks the scope {scope}; ask for it when signing in"),
             ),
-            Self::Wait(wait) => (
-                StatusCode::TOO_MANY_REQUESTS,
-                format!(
-                    "too many wrong credentials came from this address; try again in {} s",
-                    wait.as_secs().max(1)
-                ),
-            ),
             Self::Unavailable(why) => (StatusCode::SERVICE_UNAVAILABLE, why.clone()),
             Self::Forbidden => (
                 StatusCode::FORBIDDEN,
@@ -285,10 +261,6 @@ impl Refused {
         } else {
             (status, json_error(&text)).into_response()
         };
-        if let Self::Wait(wait) = &self {
-            let seconds = HeaderValue::from(wait.as_secs().max(1));
-            response.headers_mut().insert(header::RETRY_AFTER, seconds);
-        }
         // RFC 6750, section 3; RFC 9728, section 5.1; git asks its user for a password where it reads Basic
         let challenge = match &self {
             _ if git && status == StatusCode::UNAUTHORIZED => {
@@ -301,9 +273,7 @@ impl Refused {
             Self::Scope(scope) => {
                 format!("Bearer realm=\"Cuebook\", error=\"insufficient_scope\", scope=\"{scope}\"")
             }
-            Self::Forbidden | Self::NotOurPage | Self::Wait(_) | Self::Unavailable(_) => {
-                return response;
-            }
+            Self::Forbidden | Self::NotOurPage | Self::Unavailable(_) => return response,
         };
         let challenge = match bearers.filter(|_| !git) {
             Some(bearers) => {

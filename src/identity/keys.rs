@@ -26,7 +26,7 @@ const FRESH: Duration = Duration::from_hours(1);
 /// Time between two readings because of a key that is not known: who makes one up must not make us ask.
 const APART: Duration = Duration::from_secs(30);
 /// Longest token, in bytes.
-const MAX_TOKEN: usize = 16 * 1024;
+const MAX_TOKEN: usize = 12 * 1024;
 
 /// Why a token is not believed.
 #[derive(Debug, thiserror::Error)]
