@@ -199,7 +199,7 @@ async fn info_refs(
     State(endpoint): State<Arc<Endpoint>>,
     uri: Uri,
     peer: Option<Extension<ClientAddress>>,
-    actor: Option<axum::Extension<Actor>>,
+    actor: Option<Extension<Actor>>,
     headers: HeaderMap,
 ) -> Response {
     let mut asked = uri.query().unwrap_or_default().split('&');
@@ -209,7 +209,7 @@ async fn info_refs(
     let Some(service) = Service::named(name) else {
         return refused(StatusCode::FORBIDDEN, "this server has no such git service");
     };
-    let actor = actor.map_or_else(Actor::nobody, |axum::Extension(actor)| actor);
+    let actor = actor.map_or_else(Actor::nobody, |Extension(actor)| actor);
     if let Some(refusal) = forbidden(service, &actor) {
         return refusal;
     }
