@@ -30,7 +30,7 @@ const MAX_TOKEN: usize = 12 * 1024;
 
 /// Why a token is not believed.
 #[derive(Debug, thiserror::Error)]
-pub enum Unbelieved {
+pub(super) enum Unbelieved {
     /// It is not one of this provider, or not for this server, or not now.
     #[error("{0}")]
     Token(&'static str),
