@@ -97,6 +97,7 @@ fn calls(criterion: &mut Criterion) {
         upstream: None,
         api: Api::new(registry, Previews::default()),
         access: Arc::new(cuebook::access::Access::open()),
+        bearers: None,
         entrance: Arc::new(Entrance::default()),
         url: "http://localhost".into(),
         shutdown: CancellationToken::new(),

@@ -116,6 +116,7 @@ async fn server(path: &Path) {
         records: None,
         upstream: None,
         access: Arc::new(cuebook::access::Access::open()),
+        bearers: None,
         entrance: Arc::new(Entrance::default()),
         url: "http://localhost".into(),
         shutdown: shutdown.clone(),

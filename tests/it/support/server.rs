@@ -123,6 +123,7 @@ impl TestServer {
             upstream: None,
             api: Api::new(registry.clone(), previews),
             access: Arc::new(cuebook::access::Access::open()),
+            bearers: None,
             entrance: Arc::new(Entrance {
                 allowed: Allowed::new(public_url).unwrap(),
                 ..Entrance::default()
