@@ -339,7 +339,7 @@ async fn come_back(State(web): State<Web>, visit: Visit, ext: Extensions) -> Res
             desk.admit_first(code, &name, &from)
                 .await
                 .map_err(|not| Failure::Forbidden(why(visit.lang, &not)))?;
-            next = "/settings".to_owned();
+            "/settings".clone_into(&mut next);
         }
         if web.api.access.is_disabled(&name) {
             let detail = visit.lang.text("login.disabled", &[]);

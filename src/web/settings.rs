@@ -64,6 +64,10 @@ struct Made {
 }
 
 #[derive(Debug, Serialize)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "a template asks each by its name"
+)]
 struct SettingsPage {
     name: String,
     /// Whether they have signed in, and can sign out.
