@@ -66,6 +66,8 @@ pub struct Running {
     pub registry: Arc<Registry>,
     /// What was used, delivered and done; none where a work tree is served.
     pub records: Option<Arc<Records>>,
+    /// Who may get in and what they may do.
+    pub access: Arc<Access>,
     /// Why nothing can be published or recorded, where the data directory cannot be written.
     pub read_only: Option<String>,
     shutdown: CancellationToken,
@@ -214,8 +216,10 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let shutdown = CancellationToken::new();
     let kept = kept.map(Arc::new);
     let search = Arc::new(Search::new());
-    let mut mcp =
-        mcp::Service::new(registry.clone(), config.mcp(session_key)).with_search(search.clone());
+    let access = Arc::new(open_access(config, records.as_deref()).await?);
+    let mut mcp = mcp::Service::new(registry.clone(), config.mcp(session_key))
+        .with_search(search.clone())
+        .with_access(access.clone());
     if let Some(records) = &records {
         mcp = mcp.with_records(records.clone());
     }
@@ -225,7 +229,6 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let mut api = Api::new(registry.clone(), previews);
     api.search = search.clone();
     api.records.clone_from(&records);
-    let access = Arc::new(open_access(config, records.as_deref()).await?);
     let pushers = Arc::new(Pushers::new(access.clone()));
     let mut upstream = None;
     let (git, endpoint) = match (&data_dir, &records) {
@@ -283,7 +286,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
     let counting = tokio::spawn(registry.clone().keep_counted(shutdown.clone()));
     let mut tasks = vec![watching, counting];
-    tasks.push(tokio::spawn(access.keep(shutdown.clone())));
+    tasks.push(tokio::spawn(access.clone().keep(shutdown.clone())));
     if let Some(Ok(store)) = records.as_ref().map(|records| records.store()) {
         search.index_in(store.clone());
         tasks.push(tokio::spawn(versions::keep(
@@ -306,6 +309,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         created,
         registry,
         records,
+        access,
         shutdown,
         tasks,
         git,

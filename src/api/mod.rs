@@ -9,6 +9,7 @@ mod search;
 mod usage;
 mod verify;
 mod versions;
+mod visible;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,12 +27,13 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use crate::access::{Actor, By};
+use crate::access::{Actor, By, Kind};
 use crate::gate::Gate;
 use crate::records::Records;
 use crate::registry::Registry;
 use crate::search::Search;
 use crate::store::{Store, StoreError};
+use crate::workers::Caller;
 
 use preview::Previews;
 
@@ -93,6 +95,17 @@ fn by(extensions: &Extensions) -> By {
         peer: extensions
             .get::<ConnectInfo<SocketAddr>>()
             .map(|info| info.0.ip().to_string()),
+    }
+}
+
+/// Whom a request that costs much is charged to: who they are, and where that is not known their address.
+fn charged(extensions: &Extensions) -> Caller {
+    match extensions.get::<Actor>() {
+        Some(actor) if actor.kind() != Kind::Local => Caller::actor(&actor.name),
+        _ => match extensions.get::<ConnectInfo<SocketAddr>>() {
+            Some(peer) => Caller::address(peer.0.ip()),
+            None => Caller::local(),
+        },
     }
 }
 

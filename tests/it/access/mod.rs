@@ -1,7 +1,10 @@
 //! Who may do what, by real requests to a server with access control.
 
+mod api;
 mod git;
+mod mcp;
 mod routes;
+mod streams;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
