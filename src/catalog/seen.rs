@@ -175,8 +175,9 @@ mod tests {
     fn facts(catalog: &Catalog) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         for folder in [None, Some("open"), Some("secret"), Some("secret/deep")] {
-            let names = catalog.list(folder).iter().map(|p| p.name.to_string());
-            out.push(format!("{folder:?} {:?}", names.collect::<Vec<_>>()));
+            let listed = catalog.list(folder);
+            let names: Vec<String> = listed.iter().map(|p| p.name.to_string()).collect();
+            out.push(format!("{folder:?} {names:?}"));
             out.push(format!("{:?}", catalog.prompts_hash(folder, true)));
             out.push(format!("{:?}", catalog.suggest("triags", folder)));
         }
