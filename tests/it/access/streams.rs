@@ -52,14 +52,14 @@ impl Guarded {
     }
 
     /// A request in a session.
-    async fn in_session(&self, who: &str, session: &str, method: &str, params: Value) -> u16 {
+    async fn in_session(&self, who: &str, session: &str, method: &str) -> u16 {
         let bearer = self.bearer(who);
         let headers = [
             ("Authorization", &*bearer),
             ("Content-Type", "application/json"),
             ("Mcp-Session-Id", session),
         ];
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": {} });
         send(
             self.address,
             "POST",
@@ -233,7 +233,7 @@ async fn a_stream_ends_with_the_credential_that_opened_it() {
     let last = rest(&mut modern).await;
     assert_eq!(last.len(), 1, "{last:?}");
     assert_eq!(last[0]["result"]["resultType"], "complete", "{last:?}");
-    let status = server.in_session("duty", &session, "ping", json!({})).await;
+    let status = server.in_session("duty", &session, "ping").await;
     assert_eq!(status, 401);
     // an owner who is shut out
     let row = PrincipalRow {
@@ -294,7 +294,7 @@ async fn a_stream_ends_when_its_token_expires() {
 async fn a_session_is_its_actors_alone() {
     let server = library().await;
     let session = server.session("duty").await;
-    let ping = |who: &'static str| server.in_session(who, &session, "ping", json!({}));
+    let ping = |who: &'static str| server.in_session(who, &session, "ping");
     assert_eq!(ping("duty").await, 200);
     for who in ["other", "root"] {
         // as an id that nobody has given out
