@@ -84,6 +84,7 @@ fn calls(criterion: &mut Criterion) {
     let caller = Caller {
         revision: Revision::V2025_11_25,
         client: mcp::clients::Client::new("bench", "1"),
+        actor: cuebook::access::Actor::local(),
         folder: None,
         session: None,
         charged: cuebook::workers::Caller::local(),

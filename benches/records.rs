@@ -189,6 +189,7 @@ async fn gets(folder: &Path, store: Store) {
     let caller = Caller {
         revision: Revision::V2025_11_25,
         client: mcp::clients::Client::new("bench", "1"),
+        actor: cuebook::access::Actor::local(),
         folder: None,
         session: None,
         charged: cuebook::workers::Caller::local(),

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::header::{self, HeaderValue};
-use axum::http::{StatusCode, Uri};
+use axum::http::{Extensions, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Router, middleware};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::Access;
+use crate::access::{Access, Actor};
 use crate::api::{self, Api};
 use crate::git_http;
 use crate::http::actor::{Cookies, Door, actor};
@@ -120,7 +120,7 @@ async fn healthz() -> &'static str {
 }
 
 /// Something is served, and whether it is all that it should be.
-async fn readyz(State(state): State<AppState>) -> Response {
+async fn readyz(State(state): State<AppState>, extensions: Extensions) -> Response {
     #[derive(Serialize)]
     struct Ready<'a> {
         status: &'static str,
@@ -222,6 +222,11 @@ async fn readyz(State(state): State<AppState>) -> Response {
              published meanwhile",
             if total == 0 { "all".to_owned() } else { total.to_string() }
         ));
+    }
+    // paths, commits and addresses are for who may see them all
+    if !extensions.get::<Actor>().is_some_and(Actor::sees_all) {
+        let body = serde_json::json!({ "status": status }).to_string();
+        return (code, [(header::CONTENT_TYPE, "application/json")], body).into_response();
     }
     let ready = Ready {
         status,

@@ -72,6 +72,8 @@ pub struct Running {
     pub records: Option<Arc<Records>>,
     /// A link with which the first admin makes themselves, once; none where there is one, or no access control.
     pub setup: Option<String>,
+    /// Who may get in and what they may do.
+    pub access: Arc<Access>,
     /// Why nothing can be published or recorded, where the data directory cannot be written.
     pub read_only: Option<String>,
     shutdown: CancellationToken,
@@ -231,8 +233,10 @@ async fn compose(
     let shutdown = CancellationToken::new();
     let kept = kept.map(Arc::new);
     let search = Arc::new(Search::new());
-    let mut mcp =
-        mcp::Service::new(registry.clone(), config.mcp(session_key)).with_search(search.clone());
+    let access = Arc::new(open_access(config, records.as_deref()).await?);
+    let mut mcp = mcp::Service::new(registry.clone(), config.mcp(session_key))
+        .with_search(search.clone())
+        .with_access(access.clone());
     if let Some(records) = &records {
         mcp = mcp.with_records(records.clone());
     }
@@ -312,7 +316,7 @@ async fn compose(
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
     let counting = tokio::spawn(registry.clone().keep_counted(shutdown.clone()));
     let mut tasks = vec![watching, counting];
-    tasks.push(tokio::spawn(access.keep(shutdown.clone())));
+    tasks.push(tokio::spawn(access.clone().keep(shutdown.clone())));
     if let Some(Ok(store)) = records.as_ref().map(|records| records.store()) {
         search.index_in(store.clone());
         tasks.push(tokio::spawn(versions::keep(
@@ -335,6 +339,7 @@ async fn compose(
         created,
         registry,
         records,
+        access,
         shutdown,
         tasks,
         git,

@@ -333,6 +333,23 @@ impl Access {
         Ok(actor)
     }
 
+    /// When the credential of an actor ends by itself, in milliseconds since 1970; none where it does not.
+    pub fn ends_at(&self, actor: &Actor) -> Option<i64> {
+        let directory = self.directory.load();
+        let entries = match actor.credential.as_ref()? {
+            Credential::Token(_) => &directory.tokens,
+            Credential::Session(_) => &directory.sessions,
+            Credential::Bearer(seconds) => {
+                let seconds = i64::try_from(*seconds).unwrap_or(i64::MAX);
+                return Some(seconds.saturating_mul(1000));
+            }
+        };
+        let found = entries
+            .values()
+            .find(|entry| entry.actor.credential == actor.credential);
+        found?.expires_at
+    }
+
     fn let_in(&self, found: Option<&Entry>, now_ms: i64) -> Result<Actor, Denied> {
         let actor = check(found.cloned(), now_ms)?;
         self.in_use(found, now_ms)?;

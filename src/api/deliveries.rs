@@ -2,14 +2,16 @@
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
+use axum::http::{Extensions, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::query::Query;
-use super::{Api, Refusal, json, store};
+use super::visible::sees_prompt;
+use super::{Api, Refusal, by, json, store};
+use crate::access::{Action, Actor};
 use crate::records::calendar;
 use crate::store::{DeliveryFilter, DeliveryRow};
 
@@ -17,6 +19,9 @@ use crate::store::{DeliveryFilter, DeliveryRow};
 const SHOWN: i64 = 20;
 /// Deliveries of one answer, at most.
 const MOST: i64 = 1000;
+
+/// Pages of rows that are looked at for one answer.
+const LOOKED_AT: usize = 20;
 
 #[derive(Serialize)]
 struct Answer {
@@ -68,14 +73,14 @@ pub(super) fn routes() -> Router<Api> {
     Router::new().route("/api/v1/deliveries", get(deliveries))
 }
 
-async fn deliveries(State(api): State<Api>, uri: Uri) -> Response {
-    match found(&api, &uri).await {
+async fn deliveries(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Response {
+    match found(&api, &uri, &by(&extensions).actor).await {
         Ok(answer) => json(&answer),
         Err(refusal) => refusal.into_response(),
     }
 }
 
-async fn found(api: &Api, uri: &Uri) -> Result<Answer, Refusal> {
+async fn found(api: &Api, uri: &Uri, actor: &Actor) -> Result<Answer, Refusal> {
     let known = [
         "at", "from", "until", "prompt", "actor", "client", "limit", "cursor",
     ];
@@ -88,7 +93,7 @@ async fn found(api: &Api, uri: &Uri) -> Result<Answer, Refusal> {
     // up to the end of what was said: 03:12 is the whole minute
     let at = time("at")?;
     let until = time("until")?;
-    let filter = DeliveryFilter {
+    let mut filter = DeliveryFilter {
         from: time("from")?.map(|(from, _)| from),
         before: [at, until].into_iter().flatten().map(|(_, end)| end).min(),
         before_seq: query.number("cursor", 1, i64::MAX)?,
@@ -96,11 +101,50 @@ async fn found(api: &Api, uri: &Uri) -> Result<Answer, Refusal> {
         actor: query.text("actor").map(str::to_owned),
         client: query.text("client").map(str::to_owned),
     };
-    let mut rows = store(api)?.deliveries(&filter, limit + 1).await?;
-    let more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
-    rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let store = store(api)?;
+    let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+    if actor.sees_all() {
+        let mut rows = store.deliveries(&filter, limit + 1).await?;
+        let more = rows.len() > wanted;
+        rows.truncate(wanted);
+        return Ok(Answer {
+            next: rows.last().filter(|_| more).map(|row| row.seq),
+            deliveries: rows.into_iter().map(Delivery::from).collect(),
+        });
+    }
+    // who sees little may have to look far; the answer then ends early, and says from where to go on
+    let snapshot = api.registry.snapshot();
+    let sees = |path: &str| actor.may(Action::Read, path);
+    let mut deliveries = Vec::new();
+    for _ in 0..LOOKED_AT {
+        let rows = store.deliveries(&filter, MOST).await?;
+        let last = rows.len() < usize::try_from(MOST).unwrap_or(usize::MAX);
+        for row in rows {
+            filter.before_seq = Some(row.seq);
+            if !sees(&row.path) || !sees_prompt(&snapshot, actor, &row.prompt) {
+                continue;
+            }
+            let mut delivery = Delivery::from(row);
+            if let Value::Array(resources) = &mut delivery.resources {
+                resources.retain(|resource| resource["path"].as_str().is_some_and(sees));
+            }
+            deliveries.push(delivery);
+            if deliveries.len() == wanted {
+                return Ok(Answer {
+                    next: filter.before_seq,
+                    deliveries,
+                });
+            }
+        }
+        if last {
+            return Ok(Answer {
+                next: None,
+                deliveries,
+            });
+        }
+    }
     Ok(Answer {
-        next: rows.last().filter(|_| more).map(|row| row.seq),
-        deliveries: rows.into_iter().map(Delivery::from).collect(),
+        next: filter.before_seq,
+        deliveries,
     })
 }

@@ -10,6 +10,7 @@ mod search;
 mod usage;
 mod verify;
 mod versions;
+mod visible;
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use crate::access::{Access, Actor, By};
+use crate::access::{Access, Actor, By, Kind};
 use crate::gate::Gate;
 use crate::http::ClientAddress;
 use crate::http::actor::Cookies;
@@ -35,6 +36,7 @@ use crate::records::Records;
 use crate::registry::Registry;
 use crate::search::Search;
 use crate::store::{Store, StoreError};
+use crate::workers::Caller;
 
 use preview::Previews;
 
@@ -118,6 +120,17 @@ fn by(extensions: &Extensions) -> By {
         peer: extensions
             .get::<ClientAddress>()
             .map(|client| client.ip.to_string()),
+    }
+}
+
+/// Whom a request that costs much is charged to: who they are, and where that is not known their address.
+fn charged(extensions: &Extensions) -> Caller {
+    match extensions.get::<Actor>() {
+        Some(actor) if actor.kind() != Kind::Local => Caller::actor(&actor.name),
+        _ => match extensions.get::<ClientAddress>() {
+            Some(client) => Caller::address(client.ip),
+            None => Caller::local(),
+        },
     }
 }
 

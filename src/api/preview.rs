@@ -1,7 +1,7 @@
 //! `POST /api/v1/preview`: a text that is not saved, checked and rendered with the rest of a revision.
 //!
 //! Whoever may see prompts may send any text here, so that it is always rendered in a worker, one at a time for each
-//! address, and on a budget of CPU time.
+//! caller, and on a budget of CPU time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde::{Deserialize, Serialize};
 
-use super::{Api, Refusal, json, parse, read};
+use super::visible::seen;
+use super::{Api, Refusal, by, charged, json, parse, read};
+use crate::access::Actor;
 use crate::catalog::Catalog;
 use crate::catalog::prompts::Draft;
-use crate::http::ClientAddress;
 use crate::prompt::render::Stopped;
 use crate::prompt::{
     BoundArguments, Content, Lane, Message, Problem, Prompt, RenderError, Severity,
@@ -39,7 +40,7 @@ impl Default for Previews {
 }
 
 impl Previews {
-    /// Nobody has asked yet; a budget is in milliseconds of CPU time a minute for each address.
+    /// Nobody has asked yet; a budget is in milliseconds of CPU time a minute for each caller.
     pub fn new(cpu_ms_per_minute: u64, body_bytes: usize) -> Self {
         Self {
             budgets: Arc::new(Budgets::new(cpu_ms_per_minute)),
@@ -118,10 +119,8 @@ async fn preview(State(state): State<Api>, request: Request) -> Response {
 
 async fn answer(state: &Api, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
-    let caller = match parts.extensions.get::<ClientAddress>() {
-        Some(client) => Caller::address(client.ip),
-        None => Caller::local(),
-    };
+    let caller = charged(&parts.extensions);
+    let actor = by(&parts.extensions).actor;
     // before it counts as running: who sends slowly would keep everybody else of an address out
     let body = read(
         &parts.headers,
@@ -139,7 +138,7 @@ async fn answer(state: &Api, request: Request) -> Result<Response, Refusal> {
         .map_err(|spent| spent_refusal(&spent))?;
     // whoever hangs up has it charged all the same, and none begins beside it
     let state = state.clone();
-    tokio::spawn(async move { made(&state, &caller, &ask, running).await })
+    tokio::spawn(async move { made(&state, &actor, &caller, &ask, running).await })
         .await
         .map_err(|_| {
             Refusal::new(
@@ -152,6 +151,7 @@ async fn answer(state: &Api, request: Request) -> Result<Response, Refusal> {
 /// Checks and renders what is asked, and charges for it.
 async fn made(
     state: &Api,
+    actor: &Actor,
     caller: &Caller,
     ask: &Ask,
     mut running: Running<Caller>,
@@ -164,6 +164,7 @@ async fn made(
             .await
             .map_err(|error| at_refusal(&error))?,
     };
+    let catalog = seen(&catalog, actor);
     let (checked, spent) = check(&catalog, ask).await?;
     running.charge(spent);
     let Draft {

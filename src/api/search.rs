@@ -2,13 +2,14 @@
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
-use axum::http::StatusCode;
+use axum::http::{Extensions, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use percent_encoding::percent_decode_str;
 
-use super::{Api, Refusal, json};
-use crate::search::{Ask, Cursor, Kinds, Page};
+use super::{Api, Refusal, by, json};
+use crate::access::Action;
+use crate::search::{Access, Ask, Cursor, Kinds, Page};
 
 /// Hits of one answer, unless it says.
 const LIMIT: usize = 20;
@@ -19,11 +20,19 @@ pub(super) fn routes() -> Router<Api> {
     Router::new().route("/api/v1/search", get(search))
 }
 
-async fn search(State(api): State<Api>, RawQuery(query): RawQuery) -> Response {
-    let ask = match ask(query.as_deref().unwrap_or_default()) {
+async fn search(
+    State(api): State<Api>,
+    RawQuery(query): RawQuery,
+    extensions: Extensions,
+) -> Response {
+    let mut ask = match ask(query.as_deref().unwrap_or_default()) {
         Ok(ask) => ask,
         Err(refusal) => return refusal.into_response(),
     };
+    let actor = by(&extensions).actor;
+    if !actor.sees_all() {
+        ask.access = Access::reading(move |path| actor.may(Action::Read, path));
+    }
     let catalog = api.registry.snapshot().catalog.clone();
     json(&Page::from(api.search.search(&catalog, ask).await))
 }

@@ -2,14 +2,16 @@
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::Uri;
+use axum::http::{Extensions, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::query::Query;
-use super::{Api, Refusal, json, parse, read, store};
+use super::visible::sees_prompt;
+use super::{Api, Refusal, by, json, parse, read, store};
+use crate::access::Actor;
 use crate::records::{calendar, report};
 
 /// One report is made at a time; the others wait.
@@ -50,14 +52,14 @@ pub(super) fn routes() -> Router<Api> {
         .route("/api/v1/usage/erase-values", post(erase))
 }
 
-async fn usage(State(api): State<Api>, uri: Uri) -> Response {
-    match report_of(&api, &uri).await {
+async fn usage(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Response {
+    match report_of(&api, &uri, &by(&extensions).actor).await {
         Ok(answer) => json(&answer),
         Err(refusal) => refusal.into_response(),
     }
 }
 
-async fn report_of(api: &Api, uri: &Uri) -> Result<Answer, Refusal> {
+async fn report_of(api: &Api, uri: &Uri, actor: &Actor) -> Result<Answer, Refusal> {
     let query = Query::of(uri, &["days", "prompt"])?;
     let days = query.number("days", 1, 36_500)?.unwrap_or(DAYS);
     let prompt = query.text("prompt");
@@ -66,15 +68,22 @@ async fn report_of(api: &Api, uri: &Uri) -> Result<Answer, Refusal> {
     let from = to - days + 1;
     // a report of years reads much, and others read too
     let _one = REPORT.acquire().await.ok();
-    let rows = store.usage_by_version(from, to, prompt).await?;
-    let clients = store.gets_by_client(from, to, prompt).await?;
-    let latency = store.latency(from, to, prompt).await?;
+    let mut rows = store.usage_by_version(from, to, prompt).await?;
+    let mut clients = store.gets_by_client(from, to, prompt).await?;
+    let mut latency = store.latency(from, to, prompt).await?;
     let losses = store.losses(from, to).await?;
     let snapshot = api.registry.snapshot();
+    let sees = |name: &str| sees_prompt(&snapshot, actor, name);
+    if !actor.sees_all() {
+        rows.retain(|row| sees(&row.prompt));
+        clients.retain(|row| sees(&row.prompt));
+        latency.retain(|row| sees(&row.prompt));
+    }
     let listed = snapshot.catalog.list(None);
     let known = listed
         .iter()
         .map(|known| known.name.as_str())
+        .filter(|name| sees(name))
         .filter(|name| prompt.is_none_or(|prompt| *name == prompt));
     Ok(Answer {
         from: calendar::show_day(from),

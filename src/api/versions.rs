@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
-use axum::http::{StatusCode, Uri};
+use axum::http::{Extensions, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::changes::{self, gate, refusal};
 use super::preview::at_refusal;
+use super::visible::{seen, sees_prompt};
 use super::{Api, Refusal, by, json, parse, read};
+use crate::access::{Action, Actor};
 use crate::catalog::relabel::{RelabelError, relabel};
 use crate::gate::publish::{Change, Published, Tip};
 use crate::gate::wire::Deed;
@@ -81,12 +83,13 @@ struct ShownMove {
 
 /// What is known of the versions of a prompt now.
 struct Known {
+    actor: Actor,
     snapshot: Arc<Snapshot>,
     name: String,
     numbered: Arc<Numbered>,
 }
 
-fn known(api: &Api, name: &str) -> Result<Known, Refusal> {
+fn known(api: &Api, actor: Actor, name: &str) -> Result<Known, Refusal> {
     let name = PromptName::parse(name)
         .map_err(|error| Refusal::new(StatusCode::NOT_FOUND, error.to_string()))?;
     let snapshot = api.registry.snapshot();
@@ -97,8 +100,11 @@ fn known(api: &Api, name: &str) -> Result<Known, Refusal> {
         };
         return Err(at_refusal(&error));
     };
-    let Some(numbered) = history.of(name.as_str()).cloned() else {
-        let near = snapshot.latest.suggest(name.as_str(), None);
+    let found = history.of(name.as_str()).cloned();
+    let found = found.filter(|_| sees_prompt(&snapshot, &actor, name.as_str()));
+    let Some(numbered) = found else {
+        let seen = seen(&snapshot.latest, &actor);
+        let near = seen.suggest(name.as_str(), None);
         let hint = if near.is_empty() {
             String::new()
         } else {
@@ -111,6 +117,7 @@ fn known(api: &Api, name: &str) -> Result<Known, Refusal> {
     };
     Ok(Known {
         name: name.as_str().to_owned(),
+        actor,
         numbered,
         snapshot,
     })
@@ -133,7 +140,11 @@ async fn blocking<T: Send + 'static>(
         .map_err(|error| internal(&error))?
 }
 
-async fn versions(State(api): State<Api>, Path(name): Path<String>) -> Response {
+async fn versions(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    extensions: Extensions,
+) -> Response {
     #[derive(Serialize)]
     struct Answer {
         name: String,
@@ -147,10 +158,11 @@ async fn versions(State(api): State<Api>, Path(name): Path<String>) -> Response 
     }
     let answer = async {
         let Known {
+            actor,
             snapshot,
             name,
             numbered,
-        } = known(&api, &name)?;
+        } = known(&api, by(&extensions).actor, &name)?;
         let registry = api.registry.clone();
         let (of, snap) = (name.clone(), snapshot.clone());
         // one of these at a time, which leaves a place to those who ask for a version
@@ -181,6 +193,7 @@ async fn versions(State(api): State<Api>, Path(name): Path<String>) -> Response 
             .iter()
             .enumerate()
             .rev()
+            .filter(|(_, version)| actor.may(Action::Read, &version.path))
             .take(LISTED)
             .map(|(index, version)| ShownVersion {
                 version: index as u64 + 1,
@@ -227,7 +240,8 @@ fn number(known: &Known, text: &str) -> Result<u64, Refusal> {
             ),
         ));
     };
-    if known.numbered.get(number).is_none() {
+    let version = known.numbered.get(number);
+    if version.is_none_or(|version| !known.actor.may(Action::Read, &version.path)) {
         return Err(at_refusal(&AtError::NoVersion {
             name: known.name.clone(),
             number,
@@ -250,7 +264,12 @@ fn query<'a>(uri: &'a Uri, name: &str) -> Result<&'a str, Refusal> {
     })
 }
 
-async fn compare(State(api): State<Api>, Path(name): Path<String>, uri: Uri) -> Response {
+async fn compare(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    uri: Uri,
+    extensions: Extensions,
+) -> Response {
     #[derive(Serialize)]
     struct Answer {
         name: String,
@@ -265,21 +284,23 @@ async fn compare(State(api): State<Api>, Path(name): Path<String>, uri: Uri) -> 
         diff: String,
     }
     let answer = async {
-        let known = known(&api, &name)?;
+        let known = known(&api, by(&extensions).actor, &name)?;
         let from = number(&known, query(&uri, "from")?)?;
         let to = number(&known, query(&uri, "to")?)?;
         let registry = api.registry.clone();
         let answer = blocking(move || {
             let Known {
+                actor,
                 snapshot,
                 name,
                 numbered,
             } = known;
+            let latest = seen(&snapshot.latest, &actor);
             let (Some(before), Some(after), Some(repository), Some(prompt)) = (
                 numbered.get(from),
                 numbered.get(to),
                 registry.library().repository(),
-                snapshot.latest.prompt(&name),
+                latest.prompt(&name),
             ) else {
                 return Err(Refusal::new(
                     StatusCode::NOT_FOUND,
@@ -289,7 +310,7 @@ async fn compare(State(api): State<Api>, Path(name): Path<String>, uri: Uri) -> 
             let compared = diff::compare(
                 &registry,
                 repository,
-                &snapshot.latest,
+                &latest,
                 prompt,
                 (from, before),
                 (to, after),
@@ -437,7 +458,7 @@ async fn label(State(api): State<Api>, Path(name): Path<String>, request: Reques
                 ));
             }
         };
-        let known = known(&api, &name)?;
+        let known = known(&api, by(&parts.extensions).actor, &name)?;
         let on = version.map(|text| number(&known, &text)).transpose()?;
         let reason = reason(&ask.reason)?;
         let (name, label) = (known.name, ask.label);
@@ -548,7 +569,7 @@ async fn revert(State(api): State<Api>, Path(name): Path<String>, request: Reque
         let (parts, body) = request.into_parts();
         let body = read(&parts.headers, body, MAX_BODY, "a limit of this release").await?;
         let ask: Ask = parse(&body)?;
-        let known = known(&api, &name)?;
+        let known = known(&api, by(&parts.extensions).actor, &name)?;
         let number = number(&known, &ask.version)?;
         let reason = reason(&ask.reason)?;
         let Some(version) = known.numbered.get(number).cloned() else {

@@ -16,6 +16,7 @@ mod place;
 pub mod prompts;
 pub mod relabel;
 mod resources;
+mod seen;
 pub mod text;
 pub mod tree;
 pub mod uri;

@@ -216,11 +216,17 @@ pub(super) struct SchemeHash {
 }
 
 impl SchemeHash {
-    fn change(&mut self, file: &ResourceFile, by: fn(u64, u64) -> u64) {
+    /// Counts a resource in.
+    pub(super) fn add(&mut self, resource: &Resource) {
+        self.files += 1;
+        self.change(&resource.path, &resource.sha256, u64::wrapping_add);
+    }
+
+    fn change(&mut self, path: &str, sha256: &str, by: fn(u64, u64) -> u64) {
         let mut hash = Sha256::new();
-        hash.update(file.path.as_bytes());
+        hash.update(path.as_bytes());
         hash.update([0]);
-        hash.update(file.sha256.as_bytes());
+        hash.update(sha256.as_bytes());
         let digest = hash.finalize();
         for (lane, bytes) in self.sum.iter_mut().zip(digest.chunks_exact(8)) {
             let mut word = [0; 8];
@@ -281,7 +287,7 @@ impl Unsettled {
             return;
         };
         hash.files -= 1;
-        hash.change(file, u64::wrapping_sub);
+        hash.change(&file.path, &file.sha256, u64::wrapping_sub);
         if hash.files == 0 {
             catalog.scheme_hashes.remove_mut(&file.scheme);
         }
@@ -301,7 +307,7 @@ impl Unsettled {
             .copied()
             .unwrap_or_default();
         hash.files += 1;
-        hash.change(file, u64::wrapping_add);
+        hash.change(&file.path, &file.sha256, u64::wrapping_add);
         catalog.scheme_hashes.insert_mut(file.scheme.clone(), hash);
     }
 

@@ -304,6 +304,10 @@ impl Gate {
                 );
             }
             let mut leaked = leaks.found;
+            if matches!(kind, Kind::Main) {
+                let served = self.registry.snapshot().latest.clone();
+                leaked.extend(permit::shown_unread(&actor, &served, &repository, update)?);
+            }
             // what the tip still has is told once
             leaked.retain(|leak| {
                 let same =
@@ -320,10 +324,12 @@ impl Gate {
             errors += shown.iter().filter(|problem| problem.is_error()).count();
             checkable &= !shown.iter().any(|problem| rests_on_versions(problem.code));
             let all = shown.len();
-            let shown: Vec<&Problem> = shown
+            let shown: Vec<Problem> = shown
                 .into_iter()
                 .filter(|problem| actor.may(Action::Read, &problem.path))
+                .map(|problem| permit::seen_problem(&actor, problem))
                 .collect();
+            let shown: Vec<&Problem> = shown.iter().collect();
             lines.extend(lines::problems(&shown));
             if shown.len() < all {
                 lines.push("what you may not see has problems with it; ask somebody who sees the whole library".into());

@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::access::{Action, Actor};
+use crate::catalog::Catalog;
 use crate::catalog::library::library;
 use crate::catalog::relabel::{LABELS, said};
 use crate::git::history::{Beyond, NOTHING};
 use crate::git::{Blobs, GitError, Repository};
+use crate::prompt::Problem;
 use crate::prompt::source::Source;
 use crate::prompt::visible::visible;
 use crate::registry::candidate::Checked;
@@ -105,14 +107,88 @@ pub fn refused_path(actor: &Actor, path: &str) -> Option<String> {
     (!actor.may(action, path)).then(|| line(actor, true, path, action, ""))
 }
 
+/// Partials that a change would show to somebody who may not read them, since a prompt shows what it includes: problems as
+/// if they were not there. What a file has included before may stay.
+pub(super) fn shown_unread(
+    actor: &Actor,
+    catalog: &Catalog,
+    repository: &Repository,
+    update: &Update,
+) -> Result<Vec<Problem>, GitError> {
+    if actor.sees_all() || update.old == NOTHING {
+        return Ok(Vec::new());
+    }
+    let seen = catalog.seen(|path| actor.may(Action::Read, path));
+    let blobs = repository.blobs()?;
+    let read = |commit: &str, path: &str| -> Result<Option<String>, GitError> {
+        match blobs.file(commit, path)? {
+            Some(id) if blobs.size(id)? <= MAX_FILE => Ok(String::from_utf8(blobs.read(id)?).ok()),
+            _ => Ok(None),
+        }
+    };
+    let changed = between(&blobs, &update.old, &update.new)?;
+    let mut partials = BTreeMap::new();
+    for path in changed.iter().filter(|path| path.starts_with("partials/")) {
+        if let Some(text) = read(&update.new, path)? {
+            partials.insert(path.clone(), text);
+        }
+    }
+    let missing = |path: &str, text: &str, partials: &BTreeMap<String, String>| {
+        let mut problems = seen.draft(path, text, partials).problems;
+        problems.retain(|problem| problem.code == "include-missing");
+        problems
+    };
+    let mut out = Vec::new();
+    for path in &changed {
+        let texts = match path.strip_prefix("partials/") {
+            Some(name) => {
+                let text = format!("{{% include \"{name}\" %}}\n");
+                [text.clone(), text].map(Some)
+            }
+            None if path.starts_with("prompts/") => {
+                [read(&update.old, path)?, read(&update.new, path)?]
+            }
+            None => continue,
+        };
+        let [before, Some(after)] = texts else {
+            continue;
+        };
+        let file = if path.starts_with("partials/") {
+            "prompts/x.md"
+        } else {
+            path
+        };
+        let mut known = BTreeSet::new();
+        if let Some(before) = before {
+            let mut earlier = BTreeMap::new();
+            for path in partials.keys() {
+                if let Some(text) = read(&update.old, path)? {
+                    earlier.insert(path.clone(), text);
+                }
+            }
+            known = missing(file, &before, &earlier)
+                .into_iter()
+                .map(|problem| problem.message)
+                .collect();
+        }
+        let mut found = missing(file, &after, &partials);
+        found.retain(|problem| !known.contains(&problem.message));
+        out.extend(found);
+    }
+    Ok(out)
+}
+
 /// What a check found, without what an actor does not see.
 pub(super) fn seen_by(actor: &Actor, checked: &Arc<Checked>) -> Arc<Checked> {
     if actor.sees_all() {
         return checked.clone();
     }
     let mut seen = (**checked).clone();
-    seen.problems
-        .retain(|problem| actor.may(Action::Read, &problem.path));
+    let problems = seen.problems.iter();
+    seen.problems = problems
+        .filter(|problem| actor.may(Action::Read, &problem.path))
+        .map(|problem| seen_problem(actor, problem))
+        .collect();
     seen.published.retain(|prompt| {
         let slash = if prompt.folder.is_empty() { "" } else { "/" };
         let path = format!("prompts/{}{slash}{}.md", prompt.folder, prompt.name);
@@ -122,6 +198,16 @@ pub(super) fn seen_by(actor: &Actor, checked: &Arc<Checked>) -> Arc<Checked> {
     seen.removed.clear();
     seen.resources_changed = 0;
     Arc::new(seen)
+}
+
+/// A problem without the paths of others that an actor may not see: a name can be taken by what they do not see.
+pub(super) fn seen_problem(actor: &Actor, problem: &Problem) -> Problem {
+    let mut out = problem.clone();
+    if !actor.sees_all() && matches!(problem.code, "duplicate-name" | "resource-clash") {
+        out.message = "the name is taken; choose another".into();
+        out.hint = None;
+    }
+    out
 }
 
 fn too_many() -> String {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request as HttpRequest, State};
 use axum::http::header::{self, HeaderValue};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{Extensions, HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt};
 use http_body_util::BodyExt;
@@ -18,10 +18,12 @@ use self::headers::{SESSION_ID, accepts_events, is_json, session_id, version};
 use super::clients::Client;
 use super::envelope::{Incoming, Message, Rejected, Request};
 use super::error::RpcError;
+use super::notices::Told;
 use super::revision::Revision;
 use super::session::Session;
 use super::stream::{self, Slot};
 use super::{Answer, Caller, Service, batch, handle, meta};
+use crate::access::{Actor, Kind};
 use crate::http::{ClientAddress, RequestId, json_error};
 use crate::prompt::PromptName;
 use crate::workers;
@@ -57,9 +59,10 @@ pub async fn folder(
     if folder.is_empty() {
         return exchange(endpoint, None, request).await;
     }
-    let snapshot = endpoint.service.registry.snapshot();
-    let known = snapshot.catalog.has_folder(folder)
-        || (is_folder_name(folder) && has_session(&endpoint.service, request.headers()));
+    let actor = actor(request.extensions());
+    let service = &endpoint.service;
+    let known = service.view(&actor).snapshot.catalog.has_folder(folder)
+        || (is_folder_name(folder) && has_session(service, &actor, request.headers()));
     if !known {
         let shown: String = folder.chars().take(80).collect();
         let error = json_error(&format!("the library has no folder `{shown}`"));
@@ -76,22 +79,30 @@ fn is_folder_name(folder: &str) -> bool {
 
 /// Whether a request belongs to a session. A folder whose last prompt is gone is empty to it: a 404
 /// would say that the session is over.
-fn has_session(service: &Service, headers: &HeaderMap) -> bool {
-    session_id(headers).is_some_and(|id| service.sessions.resume(&id).is_some())
+fn has_session(service: &Service, actor: &Actor, headers: &HeaderMap) -> bool {
+    session_id(headers).is_some_and(|id| service.sessions.resume(actor, &id).is_some())
+}
+
+/// Who makes a request; a request that nobody has looked at is nobody's.
+fn actor(extensions: &Extensions) -> Actor {
+    extensions.get().cloned().unwrap_or_else(Actor::nobody)
 }
 
 async fn exchange(endpoint: Endpoint, folder: Option<Arc<str>>, request: HttpRequest) -> Response {
     let (parts, body) = request.into_parts();
     let request_id = parts.extensions.get::<RequestId>().cloned();
+    let actor = actor(&parts.extensions);
     let exchange = Exchange {
         endpoint,
         request_id: request_id.unwrap_or_default(),
         folder,
         charged: match parts.extensions.get::<ClientAddress>() {
+            _ if actor.kind() != Kind::Local => workers::Caller::actor(&actor.name),
             Some(client) => workers::Caller::address(client.ip),
             None => workers::Caller::local(),
         },
         headers: parts.headers,
+        actor,
     };
     match parts.method {
         Method::POST => exchange.post(body).await,
@@ -108,6 +119,7 @@ struct Exchange {
     folder: Option<Arc<str>>,
     charged: workers::Caller,
     headers: HeaderMap,
+    actor: Actor,
 }
 
 impl Exchange {
@@ -153,6 +165,7 @@ impl Exchange {
                             request.id,
                             &filter,
                             self.folder,
+                            self.actor,
                             self.endpoint.shutdown.clone(),
                         )),
                         None => too_many_streams(),
@@ -179,6 +192,7 @@ impl Exchange {
         Ok(Caller {
             revision,
             client,
+            actor: self.actor.clone(),
             folder: self.folder.clone(),
             session,
             charged: self.charged.clone(),
@@ -199,7 +213,7 @@ impl Exchange {
                     .endpoint
                     .service
                     .sessions
-                    .resume(&id)
+                    .resume(&self.actor, &id)
                     .ok_or_else(no_session)?;
                 Ok((
                     session.identity.revision,
@@ -212,9 +226,10 @@ impl Exchange {
 
     fn initialized(&self, response: Vec<u8>, revision: Revision, client: &Client) -> Response {
         let service = &self.endpoint.service;
-        let told = service.registry.snapshot().generation;
+        let bodies = service.registry.notifies_body_edits();
+        let told = Told::of(&service.view(&self.actor), self.folder.as_deref(), bodies);
         let mut response = json(StatusCode::OK, response);
-        match service.sessions.issue(revision, client, told) {
+        match service.sessions.issue(&self.actor, revision, client, told) {
             Ok(id) => {
                 if let Ok(id) = HeaderValue::try_from(id) {
                     response.headers_mut().insert(SESSION_ID, id);
@@ -250,6 +265,7 @@ impl Exchange {
         let caller = Caller {
             revision,
             client,
+            actor: self.actor.clone(),
             folder: self.folder.clone(),
             session,
             charged: self.charged.clone(),
@@ -275,6 +291,7 @@ impl Exchange {
                 slot,
                 session,
                 self.folder,
+                self.actor,
                 self.endpoint.shutdown.clone(),
             )),
             None => too_many_streams(),

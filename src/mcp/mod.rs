@@ -20,6 +20,7 @@ pub mod revision;
 pub mod session;
 pub mod stdio;
 mod stream;
+mod views;
 mod waves;
 pub mod wire;
 
@@ -38,7 +39,9 @@ use self::notices::Filter;
 use self::pages::Pages;
 use self::revision::Revision;
 use self::session::{Session, Sessions};
+use self::views::{View, Views};
 use self::waves::Waves;
+use crate::access::{Access, Actor};
 use crate::records::Records;
 use crate::registry::Registry;
 use crate::search::Search;
@@ -91,6 +94,8 @@ pub struct Service {
     settings: Settings,
     sessions: Sessions,
     pages: Pages,
+    views: Views,
+    access: Arc<Access>,
     streams: AtomicUsize,
     waves: Waves,
     records: Option<Arc<Records>>,
@@ -104,11 +109,24 @@ impl Service {
             search: Arc::new(Search::new()),
             sessions: Sessions::new(settings.session_key),
             pages: Pages::default(),
+            views: Views::default(),
+            access: Arc::new(Access::open()),
             streams: AtomicUsize::new(0),
             waves: Waves::default(),
             records: None,
             settings,
         }
+    }
+
+    /// The same for who may get in by that; without it everybody is the person at this machine.
+    #[must_use]
+    pub fn with_access(self, access: Arc<Access>) -> Self {
+        Self { access, ..self }
+    }
+
+    /// What is served now, as an actor sees it.
+    fn view(&self, actor: &Actor) -> View {
+        self.views.of(actor, self.registry.snapshot())
     }
 
     /// The same, with what is delivered noted in records.
@@ -137,6 +155,8 @@ pub struct Caller {
     pub revision: Revision,
     /// The client, as it calls itself.
     pub client: Client,
+    /// Who it acts for.
+    pub actor: Actor,
     /// The only folder it sees, when it came in by one.
     pub folder: Option<Arc<str>>,
     /// Its legacy session.

@@ -11,8 +11,9 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+pub use super::views::Seen;
+use super::views::View;
 use crate::catalog::{Catalog, Lookup};
-use crate::registry::Snapshot;
 
 /// Subscribed URIs, as they were written, with the hash last told; none for no content.
 pub type Subscriptions = BTreeMap<Arc<str>, Option<Arc<str>>>;
@@ -45,31 +46,71 @@ pub enum Notice {
     Updated(Arc<str>),
 }
 
-/// What a listener is owed; afterwards it counts as told.
-pub fn due(
-    snapshot: &Snapshot,
+/// Of what a listener has heard everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The generation; 0 for nothing.
+    pub generation: u64,
+    /// What it saw then, where that is a part of the library.
+    pub seen: Option<Seen>,
+}
+
+impl Told {
+    /// Everything that a view shows now.
+    pub(super) fn of(view: &View, folder: Option<&str>, bodies: bool) -> Self {
+        Self {
+            generation: view.snapshot.generation,
+            seen: view.seen(folder, bodies),
+        }
+    }
+}
+
+/// What a listener is owed; afterwards it counts as told. `bodies` says whether an edit of a body alone is told.
+pub(super) fn due(
+    view: &View,
     folder: Option<&str>,
     interest: Interest,
-    told: &mut u64,
+    bodies: bool,
+    told: &mut Told,
     subscriptions: &mut Subscriptions,
 ) -> Vec<Notice> {
-    let since = *told;
-    if snapshot.generation == since {
+    let snapshot = &view.snapshot;
+    let now = Told::of(view, folder, bodies);
+    if now == *told {
         return Vec::new();
     }
+    let since = told.generation;
     let changes = &snapshot.changes;
-    let prompts = match folder {
-        None => changes.prompts,
-        Some(folder) => changes.folders.get(folder).copied().unwrap_or(0),
+    let (prompts, resources, contents) = match (&told.seen, &now.seen) {
+        (None, None) => {
+            let prompts = match folder {
+                None => changes.prompts,
+                Some(folder) => changes.folders.get(folder).copied().unwrap_or(0),
+            };
+            let contents = changes.resources_content.max(changes.resources_list);
+            (
+                prompts > since,
+                changes.resources_list > since,
+                contents > since,
+            )
+        }
+        // of what is changed elsewhere nothing is to be noticed
+        (Some(before), Some(now)) => (
+            before.prompts != now.prompts,
+            before.resources != now.resources,
+            true,
+        ),
+        // who saw a part sees everything, or the other way round
+        _ => (true, true, true),
     };
     let mut notices = Vec::new();
-    if interest.prompts && prompts > since {
+    if interest.prompts && prompts {
         notices.push(Notice::Prompts);
     }
-    if interest.resources && changes.resources_list > since {
+    if interest.resources && resources {
         notices.push(Notice::Resources);
     }
-    if changes.resources_content.max(changes.resources_list) > since {
+    if contents {
         for (uri, hash) in subscriptions {
             let now = content_hash(&snapshot.catalog, uri);
             if now != *hash {
@@ -78,7 +119,7 @@ pub fn due(
             }
         }
     }
-    *told = snapshot.generation;
+    *told = now;
     notices
 }
 

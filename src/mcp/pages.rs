@@ -18,6 +18,7 @@ use super::methods::Call;
 use super::revision::Revision;
 use super::session::lock;
 use super::wire::{self, Common};
+use crate::access::Permissions;
 use crate::catalog::list_key;
 use crate::prompt::{Prompt, Resource};
 
@@ -66,6 +67,8 @@ struct PageKey {
     modern: bool,
     /// The key after which the page begins.
     after: Option<String>,
+    /// Who sees it; none for who sees everything.
+    permissions: Option<Arc<Permissions>>,
 }
 
 /// The caches.
@@ -73,6 +76,8 @@ struct PageKey {
 pub(super) struct Pages {
     entries: Mutex<LruCache<(Arc<str>, bool), Bytes>>,
     pages: Mutex<LruCache<PageKey, Bytes>>,
+    /// Those of who sees a part: they must not take the place of the others.
+    parts: Mutex<LruCache<PageKey, Bytes>>,
 }
 
 impl Default for Pages {
@@ -80,6 +85,7 @@ impl Default for Pages {
         Self {
             entries: Mutex::new(LruCache::unbounded()),
             pages: Mutex::new(LruCache::unbounded()),
+            parts: Mutex::new(LruCache::unbounded()),
         }
     }
 }
@@ -107,7 +113,7 @@ impl Call<'_> {
             Some(cursor) if !cursor.is_empty() => Some(read_cursor(list, &cursor)?),
             _ => None,
         };
-        let revision = self.caller.revision;
+        let (revision, actor) = (self.caller.revision, &self.caller.actor);
         let key = PageKey {
             list,
             generation: self.snapshot.generation,
@@ -119,8 +125,13 @@ impl Call<'_> {
             title: revision.has_title(),
             modern: revision.is_modern(),
             after,
+            permissions: (!actor.sees_all()).then(|| actor.permissions().clone()),
         };
-        let kept = lock(&self.service.pages.pages).get(&key).cloned();
+        let pages = match key.permissions {
+            None => &self.service.pages.pages,
+            Some(_) => &self.service.pages.parts,
+        };
+        let kept = lock(pages).get(&key).cloned();
         let page = if let Some(page) = kept {
             page
         } else {
@@ -129,7 +140,7 @@ impl Call<'_> {
                 .map_err(|error| Failure::Internal(error.to_string()))?;
             // A cursor that a client made up gives a page that no other client asks for.
             if key.after.is_none() || full {
-                let mut pages = lock(&self.service.pages.pages);
+                let mut pages = lock(pages);
                 pages.push(key, page.clone());
                 if pages.len() > KEPT_PAGES {
                     pages.pop_lru();
@@ -189,7 +200,8 @@ impl Call<'_> {
             List::Prompts => catalog.revision().commit(),
             List::Resources | List::Templates => None,
         };
-        Ok((page.finish(more, revision, commit)?, full))
+        let common = Common::cacheable(revision, self.by_actor()).with_commit(commit);
+        Ok((page.finish(more, common)?, full))
     }
 }
 
@@ -223,12 +235,7 @@ impl Page {
         self.last = key;
     }
 
-    fn finish(
-        mut self,
-        more: bool,
-        revision: Revision,
-        commit: Option<&str>,
-    ) -> Result<Bytes, serde_json::Error> {
+    fn finish(mut self, more: bool, common: Common<'_>) -> Result<Bytes, serde_json::Error> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Rest<'a> {
@@ -240,7 +247,7 @@ impl Page {
         let next_cursor = more.then(|| write_cursor(self.list, &self.last));
         let rest = serde_json::to_vec(&Rest {
             next_cursor,
-            common: Common::cacheable(revision).with_commit(commit),
+            common,
         })?;
         self.out.push(b']');
         if rest == b"{}" {
@@ -328,11 +335,12 @@ mod tests {
         page.add("a".into(), b"{\"name\":\"a\"}");
         page.add("b".into(), b"{\"name\":\"b\"}");
         assert_eq!(
-            page.finish(false, Revision::V2025_06_18, None).unwrap(),
+            page.finish(false, Common::cacheable(Revision::V2025_06_18, false))
+                .unwrap(),
             r#"{"prompts":[{"name":"a"},{"name":"b"}]}"#
         );
         let empty = Page::new(List::Templates)
-            .finish(false, Revision::V2026_07_28, None)
+            .finish(false, Common::cacheable(Revision::V2026_07_28, false))
             .unwrap();
         let value: serde_json::Value = serde_json::from_slice(&empty).unwrap();
         assert_eq!(value["resourceTemplates"], serde_json::json!([]));

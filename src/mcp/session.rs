@@ -16,8 +16,9 @@ use sha2::Sha256;
 use tokio_util::sync::CancellationToken;
 
 use super::clients::Client;
-use super::notices::Subscriptions;
+use super::notices::{Subscriptions, Told};
 use super::revision::Revision;
+use crate::access::{Actor, Kind};
 use crate::clock::unix_seconds;
 
 /// How long an id stays good without being used.
@@ -59,7 +60,7 @@ pub struct Session {
 
 impl Session {
     /// The session of a pipe, which lasts as long as the pipe and needs no id.
-    pub fn of_a_pipe(revision: Revision, client: Client, told: u64) -> Self {
+    pub fn of_a_pipe(revision: Revision, client: Client, told: Told) -> Self {
         let identity = Identity {
             revision,
             client,
@@ -77,8 +78,8 @@ impl Session {
 #[derive(Debug)]
 pub struct State {
     used: Instant,
-    /// The generation of which it has heard everything: what changed since is still owed.
-    pub told: u64,
+    /// Of what it has heard everything: what changed since is still owed.
+    pub told: Told,
     /// Subscribed URIs, as they were written, with the hash that was last told; none for no content.
     pub subscriptions: Subscriptions,
     /// Its open streams, newest last; only that one carries notices.
@@ -88,8 +89,8 @@ pub struct State {
 }
 
 impl State {
-    /// A state that has heard everything up to a generation.
-    pub fn new(told: u64) -> Self {
+    /// A state that has heard everything up to there.
+    pub fn new(told: Told) -> Self {
         Self {
             used: Instant::now(),
             told,
@@ -159,12 +160,13 @@ impl Sessions {
         }
     }
 
-    /// A new id for a client; `told` is the generation it is about to see.
+    /// A new id for a client, which is good for its actor alone; `told` is what it is about to see.
     pub fn issue(
         &self,
+        actor: &Actor,
         revision: Revision,
         client: &Client,
-        told: u64,
+        told: Told,
     ) -> Result<String, getrandom::Error> {
         let mut nonce = Nonce::default();
         getrandom::fill(&mut nonce)?;
@@ -175,12 +177,12 @@ impl Sessions {
             nonce,
         };
         lock(&self.kept).keep(nonce, State::new(told));
-        Ok(self.sign(&identity))
+        Ok(self.sign(actor, &identity))
     }
 
-    /// The session of an id: none when it is malformed, not ours, idle for too long or ended.
-    pub fn resume(&self, id: &str) -> Option<Session> {
-        let identity = self.verify(id)?;
+    /// The session of an id: none when it is malformed, not ours, another actor's, idle for too long or ended.
+    pub fn resume(&self, actor: &Actor, id: &str) -> Option<Session> {
+        let identity = self.verify(actor, id)?;
         let mut kept = lock(&self.kept);
         if kept.ended.contains(&identity.nonce) {
             return None;
@@ -202,7 +204,7 @@ impl Sessions {
             return None;
         }
         // Nor what it was told: it is owed one notice.
-        let state = kept.keep(identity.nonce, State::new(0));
+        let state = kept.keep(identity.nonce, State::new(Told::default()));
         drop(kept);
         Some(Session { identity, state })
     }
@@ -232,14 +234,21 @@ impl Sessions {
         lock(&self.kept).ended.contains(&session.identity.nonce)
     }
 
-    fn mac(&self, bytes: &[u8]) -> Option<Hmac<Sha256>> {
+    fn mac(&self, actor: &Actor, bytes: &[u8]) -> Option<Hmac<Sha256>> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).ok()?;
-        mac.update(b"cuebook mcp session\0");
+        if actor.kind() == Kind::Local {
+            mac.update(b"cuebook mcp session\0");
+        } else {
+            // an id says nothing of whose it is, and is none of ours where it is another's
+            mac.update(b"cuebook mcp session of\0");
+            mac.update(actor.name.as_bytes());
+            mac.update(b"\0");
+        }
         mac.update(bytes);
         Some(mac)
     }
 
-    fn sign(&self, identity: &Identity) -> String {
+    fn sign(&self, actor: &Actor, identity: &Identity) -> String {
         let name = identity.client.name.as_bytes();
         let version = identity.client.version.as_bytes();
         let mut bytes = Vec::with_capacity(HEAD + name.len() + version.len() + TAG);
@@ -251,19 +260,19 @@ impl Sessions {
         bytes.push(u8::try_from(name.len()).unwrap_or(0));
         bytes.extend_from_slice(name);
         bytes.extend_from_slice(version);
-        if let Some(mac) = self.mac(&bytes) {
+        if let Some(mac) = self.mac(actor, &bytes) {
             bytes.extend_from_slice(&mac.finalize().into_bytes()[..TAG]);
         }
         URL_SAFE_NO_PAD.encode(&bytes)
     }
 
-    fn verify(&self, id: &str) -> Option<Identity> {
+    fn verify(&self, actor: &Actor, id: &str) -> Option<Identity> {
         if id.len() > MAX_TEXT {
             return None;
         }
         let bytes = URL_SAFE_NO_PAD.decode(id).ok()?;
         let (signed, tag) = bytes.split_at_checked(bytes.len().checked_sub(TAG)?)?;
-        self.mac(signed)?.verify_truncated_left(tag).ok()?;
+        self.mac(actor, signed)?.verify_truncated_left(tag).ok()?;
         let (head, rest) = signed.split_at_checked(HEAD)?;
         if head[0] != FORMAT {
             return None;
@@ -291,6 +300,39 @@ impl Sessions {
 mod tests {
     use super::*;
 
+    fn told(generation: u64) -> Told {
+        Told {
+            generation,
+            seen: None,
+        }
+    }
+
+    #[test]
+    fn an_id_is_good_for_its_actor_alone() {
+        let sessions = sessions();
+        let actors = [
+            Actor::local(),
+            Actor::named("kim"),
+            Actor::named("kim2"),
+            Actor::named("local"),
+            Actor::named(""),
+        ];
+        for (n, actor) in actors.iter().enumerate() {
+            let id = sessions
+                .issue(
+                    actor,
+                    Revision::V2025_11_25,
+                    &Client::new("x", "1"),
+                    told(1),
+                )
+                .unwrap();
+            for (m, other) in actors.iter().enumerate() {
+                let known = sessions.resume(other, &id).is_some();
+                assert_eq!(known, n == m, "{actor} {other}");
+            }
+        }
+    }
+
     fn sessions() -> Sessions {
         Sessions::new([7; 32])
     }
@@ -298,39 +340,58 @@ mod tests {
     #[test]
     fn an_id_says_who_and_survives_a_restart() {
         let client = Client::new("클라이언트", "1.2.3");
-        let id = sessions().issue(Revision::V2025_06_18, &client, 3).unwrap();
+        let id = sessions()
+            .issue(&Actor::local(), Revision::V2025_06_18, &client, told(3))
+            .unwrap();
         assert!(id.bytes().all(|b| (0x21..=0x7e).contains(&b)));
-        let session = sessions().resume(&id).unwrap();
+        let session = sessions().resume(&Actor::local(), &id).unwrap();
         assert_eq!(session.identity.revision, Revision::V2025_06_18);
         assert_eq!(session.identity.client, client);
-        assert_eq!(lock(&session.state).told, 0);
+        assert_eq!(lock(&session.state).told, Told::default());
     }
 
     #[test]
     fn what_it_was_told_is_kept() {
         let sessions = sessions();
         let id = sessions
-            .issue(Revision::V2025_06_18, &Client::default(), 3)
+            .issue(
+                &Actor::local(),
+                Revision::V2025_06_18,
+                &Client::default(),
+                told(3),
+            )
             .unwrap();
-        assert_eq!(lock(&sessions.resume(&id).unwrap().state).told, 3);
+        assert_eq!(
+            lock(&sessions.resume(&Actor::local(), &id).unwrap().state).told,
+            told(3)
+        );
     }
 
     #[test]
     fn nothing_else_is_an_id() {
         let sessions = sessions();
         let id = sessions
-            .issue(Revision::V2025_11_25, &Client::new("x", "1"), 1)
+            .issue(
+                &Actor::local(),
+                Revision::V2025_11_25,
+                &Client::new("x", "1"),
+                told(1),
+            )
             .unwrap();
-        assert!(Sessions::new([8; 32]).resume(&id).is_none());
+        assert!(
+            Sessions::new([8; 32])
+                .resume(&Actor::local(), &id)
+                .is_none()
+        );
         for at in 0..id.len() {
             let mut changed = id.clone().into_bytes();
             changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(changed).unwrap();
             // The last character may hold bits that do not count; such a text is refused as base64.
-            assert!(sessions.resume(&changed).is_none(), "{at}");
+            assert!(sessions.resume(&Actor::local(), &changed).is_none(), "{at}");
         }
         for other in ["", "x", "한글", &"A".repeat(1000), &id[1..]] {
-            assert!(sessions.resume(other).is_none(), "{other}");
+            assert!(sessions.resume(&Actor::local(), other).is_none(), "{other}");
         }
     }
 
@@ -338,23 +399,34 @@ mod tests {
     fn an_id_is_good_for_a_day_after_its_last_use() {
         let sessions = sessions();
         let id = sessions
-            .issue(Revision::V2025_11_25, &Client::default(), 1)
+            .issue(
+                &Actor::local(),
+                Revision::V2025_11_25,
+                &Client::default(),
+                told(1),
+            )
             .unwrap();
-        let state = sessions.resume(&id).unwrap().state;
+        let state = sessions.resume(&Actor::local(), &id).unwrap().state;
         let age = |hours| {
             let ago = Duration::from_hours(hours);
             lock(&state).used = Instant::now().checked_sub(ago).unwrap();
         };
         age(23);
-        assert!(sessions.resume(&id).is_some());
+        assert!(sessions.resume(&Actor::local(), &id).is_some());
         age(23);
-        assert!(sessions.resume(&id).is_some(), "the use before counted");
+        assert!(
+            sessions.resume(&Actor::local(), &id).is_some(),
+            "the use before counted"
+        );
         age(25);
         lock(&state).streams.push(1);
-        assert!(sessions.resume(&id).is_some(), "an open stream is use");
+        assert!(
+            sessions.resume(&Actor::local(), &id).is_some(),
+            "an open stream is use"
+        );
         age(25);
         lock(&state).streams.clear();
-        assert!(sessions.resume(&id).is_none());
+        assert!(sessions.resume(&Actor::local(), &id).is_none());
     }
 
     #[test]
@@ -366,24 +438,29 @@ mod tests {
             issued: unix_seconds() - 7 * 86_400,
             nonce: [1; NONCE],
         };
-        let id = sessions.sign(&identity);
-        assert!(sessions.resume(&id).is_some());
+        let id = sessions.sign(&Actor::local(), &identity);
+        assert!(sessions.resume(&Actor::local(), &id).is_some());
         sessions = Sessions {
             started: unix_seconds() - 25 * 3600,
             ..self::sessions()
         };
-        assert!(sessions.resume(&id).is_none());
+        assert!(sessions.resume(&Actor::local(), &id).is_none());
     }
 
     #[test]
     fn an_ended_id_is_unknown() {
         let sessions = sessions();
         let id = sessions
-            .issue(Revision::V2025_11_25, &Client::default(), 1)
+            .issue(
+                &Actor::local(),
+                Revision::V2025_11_25,
+                &Client::default(),
+                told(1),
+            )
             .unwrap();
-        let session = sessions.resume(&id).unwrap();
+        let session = sessions.resume(&Actor::local(), &id).unwrap();
         sessions.end(&session);
         assert!(sessions.is_ended(&session));
-        assert!(sessions.resume(&id).is_none());
+        assert!(sessions.resume(&Actor::local(), &id).is_none());
     }
 }

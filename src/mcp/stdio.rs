@@ -12,10 +12,12 @@ use super::clients::Client;
 use super::envelope::{Incoming, Message, Notification, Rejected, Request};
 use super::error::RpcError;
 use super::methods::starting_hashes;
-use super::notices::{self, Filter, Interest, Subscriptions, due};
+use super::notices::{self, Filter, Interest, Subscriptions, Told, due};
 use super::revision::Revision;
 use super::session::{Session, lock};
+use super::views::View;
 use super::{Answer, Caller, Service, batch, handle, meta};
+use crate::access::Actor;
 use crate::http::RequestId;
 use crate::workers;
 
@@ -57,7 +59,7 @@ struct Listener {
     /// Its id as JSON text.
     id: Box<str>,
     interest: Interest,
-    told: u64,
+    told: Told,
     subscriptions: Subscriptions,
 }
 
@@ -80,6 +82,15 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             ready: false,
             listeners: Vec::new(),
         }
+    }
+
+    /// Who has the pipe is at this machine.
+    fn view(&self) -> View {
+        View::whole(self.service.registry.snapshot())
+    }
+
+    fn bodies(&self) -> bool {
+        self.service.registry.notifies_body_edits()
     }
 
     /// By whose rules an error is shaped that belongs to no request.
@@ -126,7 +137,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                 revision,
                 client,
             } => {
-                let told = self.service.registry.snapshot().generation;
+                let told = Told::of(&self.view(), None, self.bodies());
                 self.legacy = Some(Session::of_a_pipe(revision, client, told));
                 self.ready = false;
                 self.write(&response).await
@@ -158,6 +169,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         Ok(Caller {
             revision,
             client,
+            actor: Actor::local(),
             folder: None,
             session,
             charged: workers::Caller::local(),
@@ -201,6 +213,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         let caller = Caller {
             revision: session.identity.revision,
             client: session.identity.client.clone(),
+            actor: Actor::local(),
             folder: None,
             session: Some(session),
             charged: workers::Caller::local(),
@@ -219,7 +232,7 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
             ));
             return self.write(&error.to_response(Some(id), true)).await;
         }
-        let snapshot = self.service.registry.snapshot();
+        let view = self.view();
         self.listeners.retain(|listener| &*listener.id != id);
         self.listeners.push(Listener {
             id: id.into(),
@@ -227,23 +240,24 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
                 prompts: filter.prompts_list_changed,
                 resources: filter.resources_list_changed,
             },
-            told: snapshot.generation,
-            subscriptions: starting_hashes(&snapshot.catalog, &filter.resource_subscriptions),
+            told: Told::of(&view, None, self.bodies()),
+            subscriptions: starting_hashes(&view.snapshot.catalog, &filter.resource_subscriptions),
         });
         self.write(&notices::acknowledged(id, filter)).await
     }
 
     /// Tells everyone on this pipe what they are owed.
     async fn tell(&mut self) -> std::io::Result<()> {
-        let snapshot = self.service.registry.snapshot();
+        let (view, bodies) = (self.view(), self.bodies());
         let mut messages = Vec::new();
         if let Some(session) = self.legacy.as_ref().filter(|_| self.ready) {
             let mut state = lock(&session.state);
             let state = &mut *state;
             let notices = due(
-                &snapshot,
+                &view,
                 None,
                 Interest::ALL,
+                bodies,
                 &mut state.told,
                 &mut state.subscriptions,
             );
@@ -251,9 +265,10 @@ impl<W: AsyncWrite + Unpin> Connection<W> {
         }
         for listener in &mut self.listeners {
             let notices = due(
-                &snapshot,
+                &view,
                 None,
                 listener.interest,
+                bodies,
                 &mut listener.told,
                 &mut listener.subscriptions,
             );

@@ -17,11 +17,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::Service;
 use super::methods::starting_hashes;
-use super::notices::{self, Filter, Interest, Notice, Subscriptions, due};
+use super::notices::{self, Filter, Interest, Notice, Subscriptions, Told, due};
 use super::session::{Session, lock};
+use crate::access::Actor;
 
 /// Shortest time between two comments, whatever the setting says.
 const SHORTEST: Duration = Duration::from_millis(100);
+
+/// Longest time until an expiry is looked at again: clocks are set.
+const ASKED_AGAIN: Duration = Duration::from_hours(1);
 
 const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
@@ -52,6 +56,12 @@ impl Slot {
 }
 
 impl Slot {
+    /// All that an actor sees now.
+    fn told(&self, actor: &Actor, folder: Option<&str>) -> Told {
+        let bodies = self.service.registry.notifies_body_edits();
+        Told::of(&self.service.view(actor), folder, bodies)
+    }
+
     /// What wakes the stream when a new snapshot is in.
     fn changes(&self) -> watch::Receiver<u64> {
         self.service.waves.join(self.number, &self.service.registry)
@@ -69,12 +79,12 @@ enum Listener {
     /// A session, by its `GET`.
     Session(Session),
     /// A legacy client without a session.
-    Anonymous { told: u64 },
+    Anonymous { told: Told },
     /// A modern client, by `subscriptions/listen`.
     Subscription {
         id: Box<str>,
         interest: Interest,
-        told: u64,
+        told: Told,
         subscriptions: Subscriptions,
     },
 }
@@ -84,6 +94,13 @@ struct Open {
     slot: Slot,
     listener: Listener,
     folder: Option<Arc<str>>,
+    actor: Actor,
+    /// Wakes it when who may do what has changed.
+    grants: watch::Receiver<u64>,
+    /// Whether what its actor may is to be asked again.
+    stale: bool,
+    /// When its credential lets nobody in any more, as far as that is known.
+    until: Option<Instant>,
     changes: watch::Receiver<u64>,
     shutdown: CancellationToken,
     /// The end of the session, where there is one.
@@ -100,6 +117,7 @@ pub(super) fn legacy(
     slot: Slot,
     session: Option<Session>,
     folder: Option<Arc<str>>,
+    actor: Actor,
     shutdown: CancellationToken,
 ) -> impl Stream<Item = Bytes> + Send + use<> {
     let changes = slot.changes();
@@ -109,12 +127,12 @@ pub(super) fn legacy(
             Listener::Session(session)
         }
         None => Listener::Anonymous {
-            told: slot.service.registry.snapshot().generation,
+            told: slot.told(&actor, folder.as_deref()),
         },
     };
     // The first bytes say that the stream is open, before there is anything to tell.
     run(Open::new(
-        slot, listener, folder, changes, shutdown, COMMENT,
+        slot, listener, folder, actor, changes, shutdown, COMMENT,
     ))
 }
 
@@ -124,21 +142,24 @@ pub(super) fn subscription(
     id: &str,
     filter: &Filter,
     folder: Option<Arc<str>>,
+    actor: Actor,
     shutdown: CancellationToken,
 ) -> impl Stream<Item = Bytes> + Send + use<> {
     let changes = slot.changes();
-    let snapshot = slot.service.registry.snapshot();
+    let snapshot = slot.service.view(&actor).snapshot;
     let listener = Listener::Subscription {
         id: id.into(),
         interest: Interest {
             prompts: filter.prompts_list_changed,
             resources: filter.resources_list_changed,
         },
-        told: snapshot.generation,
+        told: slot.told(&actor, folder.as_deref()),
         subscriptions: starting_hashes(&snapshot.catalog, &filter.resource_subscriptions),
     };
     let first = notices::event(&notices::acknowledged(id, filter));
-    run(Open::new(slot, listener, folder, changes, shutdown, first))
+    run(Open::new(
+        slot, listener, folder, actor, changes, shutdown, first,
+    ))
 }
 
 impl Open {
@@ -146,6 +167,7 @@ impl Open {
         slot: Slot,
         listener: Listener,
         folder: Option<Arc<str>>,
+        actor: Actor,
         changes: watch::Receiver<u64>,
         shutdown: CancellationToken,
         first: Bytes,
@@ -158,9 +180,14 @@ impl Open {
         let step = slot.service.settings.keep_alive.max(SHORTEST) / 256;
         let keep_alive = step * (224 + u32::try_from(slot.number % 64).unwrap_or(0));
         Self {
+            grants: slot.service.access.subscribe(),
+            // it may have changed since the request was let in
+            stale: true,
+            until: None,
             slot,
             listener,
             folder,
+            actor,
             changes,
             shutdown,
             over,
@@ -174,7 +201,9 @@ impl Open {
     /// Puts what the listener is owed into `ready`.
     fn collect(&mut self) {
         self.changes.borrow_and_update();
-        let snapshot = self.slot.service.registry.snapshot();
+        let service = &self.slot.service;
+        let view = service.view(&self.actor);
+        let bodies = service.registry.notifies_body_edits();
         let folder = self.folder.as_deref();
         let (notices, id): (Vec<Notice>, Option<&str>) = match &mut self.listener {
             Listener::Session(session) => {
@@ -185,9 +214,10 @@ impl Open {
                 let state = &mut *state;
                 (
                     due(
-                        &snapshot,
+                        &view,
                         folder,
                         Interest::ALL,
+                        bodies,
                         &mut state.told,
                         &mut state.subscriptions,
                     ),
@@ -196,9 +226,10 @@ impl Open {
             }
             Listener::Anonymous { told } => (
                 due(
-                    &snapshot,
+                    &view,
                     folder,
                     Interest::ALL,
+                    bodies,
                     told,
                     &mut Subscriptions::new(),
                 ),
@@ -210,7 +241,7 @@ impl Open {
                 told,
                 subscriptions,
             } => (
-                due(&snapshot, folder, *interest, told, subscriptions),
+                due(&view, folder, *interest, bodies, told, subscriptions),
                 Some(&**id),
             ),
         };
@@ -222,6 +253,27 @@ impl Open {
         match &self.listener {
             Listener::Session(session) => self.slot.service.sessions.is_ended(session),
             Listener::Anonymous { .. } | Listener::Subscription { .. } => false,
+        }
+    }
+
+    /// Asks again what its actor may; ends it where their credential lets nobody in any more.
+    fn ask_again(&mut self) {
+        self.stale = false;
+        self.grants.borrow_and_update();
+        let access = &self.slot.service.access;
+        let now = crate::clock::unix_millis();
+        match access.again(&self.actor, now) {
+            Ok(actor) => {
+                self.actor = actor;
+                self.until = access.ends_at(&self.actor).map(|end| {
+                    let left = u64::try_from(end.saturating_sub(now)).unwrap_or(0);
+                    Instant::now() + Duration::from_millis(left).min(ASKED_AGAIN)
+                });
+            }
+            Err(denied) => {
+                tracing::debug!(actor = %self.actor, %denied, "a stream ends");
+                self.finish();
+            }
         }
     }
 
@@ -255,6 +307,10 @@ fn run(open: Open) -> impl Stream<Item = Bytes> + Send + use<> {
             if open.ended || open.is_over() {
                 return None;
             }
+            if open.stale {
+                open.ask_again();
+                continue;
+            }
             open.collect();
             if !open.ready.is_empty() {
                 continue;
@@ -265,8 +321,16 @@ fn run(open: Open) -> impl Stream<Item = Bytes> + Send + use<> {
                 over,
                 keep_alive,
                 sent,
+                grants,
+                until,
                 ..
             } = &mut *open;
+            let ending = async {
+                match *until {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
             let silent = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => {
@@ -274,6 +338,14 @@ fn run(open: Open) -> impl Stream<Item = Bytes> + Send + use<> {
                     continue;
                 }
                 () = over.cancelled() => return None,
+                Ok(()) = grants.changed() => {
+                    open.stale = true;
+                    continue;
+                }
+                () = ending => {
+                    open.stale = true;
+                    continue;
+                }
                 changed = changes.changed() => {
                     if changed.is_err() {
                         open.finish();

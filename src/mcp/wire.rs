@@ -166,12 +166,12 @@ impl<'a> Common<'a> {
     }
 
     /// For a result that clients may keep until they hear otherwise: it is stale at once, since the
-    /// list tells the truth at every call, and the same for everyone, since there are no actors yet.
-    pub fn cacheable(revision: Revision) -> Self {
+    /// list tells the truth at every call. It is the same for everyone only where there is no access control.
+    pub fn cacheable(revision: Revision, by_actor: bool) -> Self {
         let mut common = Self::plain(revision);
         if revision.is_modern() {
             common.ttl_ms = Some(0);
-            common.cache_scope = Some("public");
+            common.cache_scope = Some(if by_actor { "private" } else { "public" });
         }
         common
     }

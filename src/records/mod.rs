@@ -20,7 +20,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::Actor;
 use crate::catalog::Catalog;
 use crate::git::Repository;
 use crate::registry::Registry;
@@ -108,7 +107,6 @@ pub struct Records {
     /// Nothing can be written at all.
     read_only: bool,
     settings: Settings,
-    actor: Arc<str>,
     recents: Recents,
     audit: Audit,
     /// What did not fit into the queue, and is not among the losses to be written yet.
@@ -151,7 +149,6 @@ impl Records {
             read_only: false,
             audit: Audit::new(data_dir, settings.untold_push),
             settings,
-            actor: Actor::local().name,
             recents: Recents::default(),
             overflowed: AtomicU64::new(0),
             lost_usage: AtomicU64::new(0),
@@ -173,11 +170,6 @@ impl Records {
     /// Whether the data directory cannot be written; [`Records::store`] says why.
     pub fn is_read_only(&self) -> bool {
         self.read_only
-    }
-
-    /// The actor of calls, until there is access control.
-    pub fn actor(&self) -> Arc<str> {
-        self.actor.clone()
     }
 
     /// Notes that a prompt was asked for. Never waits: what does not fit is counted as lost.

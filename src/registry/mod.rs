@@ -235,6 +235,11 @@ impl Registry {
         &self.settings.limits
     }
 
+    /// Whether an edit of a body alone is told to clients.
+    pub fn notifies_body_edits(&self) -> bool {
+        self.settings.notify_body_edits
+    }
+
     /// What renders its prompts.
     pub fn renderer(&self) -> &Arc<Renderer> {
         &self.settings.renderer

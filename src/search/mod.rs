@@ -44,6 +44,11 @@ impl Access {
         Self(Arc::new(sees))
     }
 
+    /// Sees what lies at a path that passes.
+    pub fn reading(reads: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Self::new(move |item| reads(item.path()))
+    }
+
     /// Sees everything.
     pub fn all() -> Self {
         Self::new(|_| true)

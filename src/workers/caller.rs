@@ -22,6 +22,11 @@ impl Caller {
         Self(network.to_string().into())
     }
 
+    /// Somebody who has said who they are, from wherever they ask.
+    pub fn actor(name: &str) -> Self {
+        Self(format!("actor {name}").into())
+    }
+
     /// The checks of builds, which nobody asks for by a request.
     pub(super) fn builds() -> Self {
         Self("builds".into())

@@ -84,7 +84,7 @@ pub(super) fn discover(call: &Call<'_>) -> Result<Answer, Failure> {
             supported_versions: Revision::MODERN,
             capabilities: capabilities(call.service, revision),
             instructions: call.snapshot.catalog.instructions(),
-            common: Common::cacheable(revision),
+            common: Common::cacheable(revision, call.by_actor()),
         },
         512,
     )

@@ -15,13 +15,17 @@ use super::params::Params;
 use super::revision::Era::{Legacy, Modern};
 use super::wire::{self, Common};
 use super::{Answer, Caller, Service, shortened};
+use crate::access::Action;
 use crate::registry::Snapshot;
 
 /// One call of a method, with the one snapshot it is answered from.
 pub(super) struct Call<'a> {
     pub(super) service: &'a Service,
     pub(super) caller: &'a Caller,
+    /// What is served, as the caller sees it.
     pub(super) snapshot: Arc<Snapshot>,
+    /// The same with what the caller does not see.
+    pub(super) whole: Arc<Snapshot>,
     pub(super) id: &'a str,
     pub(super) params: &'a Params<'a>,
 }
@@ -29,6 +33,16 @@ pub(super) struct Call<'a> {
 impl Call<'_> {
     fn folder(&self) -> Option<&str> {
         self.caller.folder.as_deref()
+    }
+
+    /// Whether the caller may read a path of the library.
+    fn sees(&self, path: &str) -> bool {
+        self.caller.actor.may(Action::Read, path)
+    }
+
+    /// Whether lists may differ from one actor to the next.
+    pub(super) fn by_actor(&self) -> bool {
+        !self.service.access.is_open()
     }
 
     /// A result without content of its own.
@@ -49,10 +63,12 @@ pub(super) async fn dispatch(
     caller: &Caller,
     request: &Request<'_>,
 ) -> Result<Answer, Failure> {
+    let whole = service.registry.snapshot();
     let call = Call {
         service,
         caller,
-        snapshot: service.registry.snapshot(),
+        snapshot: service.views.of(&caller.actor, whole.clone()).snapshot,
+        whole,
         id: request.id,
         params: &request.params,
     };

@@ -249,7 +249,7 @@ fn note(
     let client = &call.caller.client;
     records.got(Get {
         at: crate::clock::unix_millis(),
-        actor: records.actor(),
+        actor: call.caller.actor.name.clone(),
         client: client.name.clone(),
         client_version: client.version.clone(),
         via,
@@ -324,7 +324,14 @@ async fn find(call: &Call<'_>, text: &str) -> Result<Found, Failure> {
         }
         At::Revision(commit) => {
             let registry = &call.service.registry;
-            let (catalog, prompt) = of(&registry.at(commit).await?)?;
+            let catalog = registry.at(commit).await?;
+            let views = &call.service.views;
+            let (catalog, prompt) = of(&views.earlier(&call.caller.actor, &catalog))?;
+            // what is hidden today was not hidden for nothing
+            let today = call.whole.latest.prompt(name);
+            if today.is_some_and(|prompt| !call.sees(&prompt.path)) {
+                return Err(unknown(call, &catalog, name));
+            }
             let number = match catalog.revision() {
                 CatalogRevision::Commit(commit) => {
                     registry
@@ -351,6 +358,9 @@ async fn find(call: &Call<'_>, text: &str) -> Result<Found, Failure> {
     let (catalog, newest) = of(&snapshot.latest)?;
     let registry = &call.service.registry;
     let found = registry.version(snapshot, name, number).await?;
+    if !call.sees(&found.version.path) {
+        return Err(unknown(call, &catalog, text));
+    }
     let is_newest = Arc::ptr_eq(&newest, &found.prompt);
     Ok(Found {
         catalog,

@@ -39,7 +39,7 @@ pub(super) fn read(call: &Call<'_>) -> Result<Answer, Failure> {
     call.respond(
         &Read {
             contents: [Contents::new(&uri, &resource)],
-            common: Common::cacheable(call.caller.revision),
+            common: Common::cacheable(call.caller.revision, call.by_actor()),
         },
         resource.bytes().len() * 4 / 3 + 256,
     )

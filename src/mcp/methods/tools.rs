@@ -19,9 +19,10 @@ use super::super::revision::Revision;
 use super::super::wire::{Base64, Block, Common, Source};
 use super::Call;
 use super::prompts::{in_folder, make};
+use crate::access::Action;
 use crate::prompt::{Content, Embed, Prompt};
 use crate::records::Via;
-use crate::search::{Ask, Index, Kinds, Match};
+use crate::search::{Access, Ask, Index, Kinds, Match};
 
 const LIST: &str = "list_prompts";
 const SEARCH: &str = "search_prompts";
@@ -52,7 +53,7 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     call.respond(
         &Listed {
             tools,
-            common: Common::cacheable(revision),
+            common: Common::cacheable(revision, call.by_actor()),
         },
         4096,
     )
@@ -445,13 +446,17 @@ async fn search_prompts(call: &Call<'_>) -> Result<Answer, Failure> {
                 RpcError::invalid_params(format!("`limit` must be an integer from 1 to {LISTED}"))
             })?,
     };
+    let actor = call.caller.actor.clone();
+    let access = Access::reading(move |path| actor.may(Action::Read, path));
     let ask = |kinds, limit| Ask {
         kinds,
+        access: access.clone(),
         folder: call.caller.folder.clone(),
         ..Ask::new(&*query, limit)
     };
     let search = &call.service.search;
-    let catalog = &call.snapshot.catalog;
+    // what the search has made of the library is shared by all
+    let catalog = &call.whole.catalog;
     let found = search.search(catalog, ask(Kinds::Prompts, limit)).await;
     let beside = search
         .search(catalog, ask(Kinds::Resources, limit.min(BESIDE)))

@@ -1,10 +1,13 @@
 //! Who may do what, by real requests to a server with access control.
 
+mod api;
 mod git;
+mod mcp;
 mod oauth;
 mod people;
 mod routes;
 mod signin;
+mod streams;
 mod tokens;
 
 use std::net::SocketAddr;
