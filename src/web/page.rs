@@ -245,6 +245,19 @@ pub async fn show<P: Page>(web: &Web, visit: &Visit, page: &P) -> Response {
     }
 }
 
+/// The same with another status: a form that was refused shows its page again.
+pub async fn respond_with<P: Page>(
+    web: &Web,
+    visit: &Visit,
+    status: StatusCode,
+    page: &P,
+) -> Response {
+    match html(web, visit, page) {
+        Ok(html) => respond(web, visit, status, html).await,
+        Err(error) => failed(web, visit, Failure::Internal(error)).await,
+    }
+}
+
 /// The response of a page, or of why there is none.
 pub async fn answer<P: Page>(web: &Web, visit: &Visit, page: Result<P, Failure>) -> Response {
     match page {
