@@ -443,10 +443,7 @@ pub(super) async fn complete(
     values.truncate(OFFERED);
     let offered = serde_json::to_vec(&Offered { values, total }).unwrap_or_default();
     (
-        [(
-            axum::http::header::CONTENT_TYPE,
-            "application/json",
-        )],
+        [(axum::http::header::CONTENT_TYPE, "application/json")],
         offered,
     )
         .into_response()

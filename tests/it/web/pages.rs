@@ -6,7 +6,14 @@ use crate::support::library::TestLibrary;
 use crate::support::server::TestServer;
 
 /// Pages that every server has.
-const PAGES: &[&str] = &["/"];
+const PAGES: &[&str] = &[
+    "/",
+    "/prompts/incident-triage",
+    "/prompts/incident-triage/versions",
+    "/prompts/incident-triage/diff",
+    "/connect",
+    "/activity",
+];
 
 #[tokio::test]
 async fn pages_run_no_script_and_no_style_but_this_servers() {
