@@ -5,7 +5,7 @@ use saphyr_parser::{Event, Parser};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::connect::document::Kind;
+use crate::connect::document::{Block, Kind};
 
 fn target() -> Target {
     Target {
