@@ -20,7 +20,6 @@ use tokio::io::AsyncReadExt;
 use super::text::{Lang, encoded, grouped};
 use super::visit::Visit;
 use super::{Web, assets, layout, wants_html};
-use crate::access::Actor;
 use crate::prompt::parse::hex;
 use crate::prompt::visible::shown;
 use crate::records::calendar;
@@ -404,21 +403,6 @@ pub fn is_for_programs(path: &str) -> bool {
 /// The page for an address where there is nothing.
 pub async fn nothing(web: &Web, visit: &Visit) -> Response {
     failed(web, visit, Failure::NotFound).await
-}
-
-/// A page as text, for tests of pages: in a language, for the actor at this machine.
-#[doc(hidden)]
-pub fn sample<P: Page>(web: &Web, lang: Lang, page: &P) -> Result<String, String> {
-    let visit = Visit {
-        actor: Actor::local(),
-        lang,
-        path: "/".into(),
-        query: super::text::Query::default(),
-        session: "local".into(),
-        request_id: "0".into(),
-        headers: HeaderMap::new(),
-    };
-    html(web, &visit, page)
 }
 
 #[cfg(test)]

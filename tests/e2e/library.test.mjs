@@ -16,8 +16,8 @@ test("someone finds a prompt by Korean initials, fills it in and sees it rendere
   const page = await newPage();
   await page.goto(server.url);
   await ready(page);
-  await page.getByRole("searchbox").fill("ㅈㅇ");
-  await page.waitForFunction(() => document.querySelectorAll("[data-row]").length < 19 && location.search.includes("q="));
+  await page.getByRole("searchbox").fill("ㅈㅇ ㅊㄷ");
+  await page.waitForFunction(() => document.querySelector("[data-row]")?.getAttribute("href") === "/prompts/incident-triage" && location.search.includes("q="));
   await page.locator('[data-row][href="/prompts/incident-triage"]').click();
   await page.waitForURL("**/prompts/incident-triage");
   await ready(page);
