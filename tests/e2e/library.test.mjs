@@ -34,7 +34,7 @@ test("values are completed by the server, by keyboard alone", async () => {
   const page = await newPage();
   await page.goto(`${server.url}/prompts/incident-triage`);
   await ready(page);
-  const field = page.locator("textarea[data-completes]").first();
+  const field = page.locator("#a\\.severity");
   await field.focus();
   await field.fill("");
   await page.waitForSelector(".offers:not([hidden]) [role=option]");
