@@ -303,6 +303,8 @@ async fn respond(web: &Web, visit: &Visit, status: StatusCode, html: String) -> 
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::CACHE_CONTROL, "private, no-cache"),
+        // without it a browser sends `Origin: null` with our own forms, which is nobody's origin
+        (header::REFERRER_POLICY, "same-origin"),
         (
             header::VARY,
             "Accept, Accept-Encoding, Accept-Language, Cookie",

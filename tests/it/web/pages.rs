@@ -23,6 +23,8 @@ async fn pages_run_no_script_and_no_style_but_this_servers() {
         let policy = page.header("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"));
         assert!(!policy.contains("unsafe"), "{policy}");
+        // with `no-referrer` the page's own forms would come from `Origin: null`, and be refused
+        assert_eq!(page.header("referrer-policy"), Some("same-origin"));
         let html = page.text();
         assert!(html.starts_with("<!doctype html>"), "{path}: {html}");
         for attribute in [" style=", " onclick=", " onerror=", "<style", "javascript:"] {
