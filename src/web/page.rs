@@ -297,7 +297,12 @@ pub async fn failed(web: &Web, visit: &Visit, failure: Failure) -> Response {
 
 /// HTML as a response: with its policy, an `ETag`, and compressed where that is taken.
 async fn respond(web: &Web, visit: &Visit, status: StatusCode, html: String) -> Response {
-    let tag = format!("\"{}\"", &hex(&Sha256::digest(html.as_bytes()))[..32]);
+    // of this session alone: a page that is kept from another has a token that is no good
+    let mut hash = Sha256::new();
+    hash.update(visit.session.as_bytes());
+    hash.update(b"\0");
+    hash.update(html.as_bytes());
+    let tag = format!("\"{}\"", &hex(&hash.finalize())[..32]);
     let mut headers = HeaderMap::new();
     let fixed = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),

@@ -142,6 +142,15 @@ async fn what_has_not_changed_is_not_sent_again() {
     };
     let same = again(&tag).await;
     assert_eq!((same.status, same.body.len()), (304, 0));
+    // the token in it is of a session, so another session is sent the page again
+    let headers = [
+        ("Accept", BROWSER),
+        ("Accept-Language", "en"),
+        ("Cookie", "cuebook_session=other"),
+        ("If-None-Match", &*tag),
+    ];
+    let other = send(server.address, "GET", "/", &headers, b"").await;
+    assert_eq!(other.status, 200);
     library.publish(&[("prompts/sre/new-one.md", "Hello.\n")]);
     server.refresh().await;
     let changed = again(&tag).await;
