@@ -4,16 +4,24 @@
 //! Rules are elsewhere: what may be seen is the actor's, what is written goes through the API or the gate.
 
 mod account;
+pub mod activity;
 pub mod assets;
+pub mod compat;
+pub mod connect;
 pub mod csrf;
+pub mod diffing;
 mod front;
+pub mod health;
 pub mod layout;
 pub mod library;
 pub mod page;
 mod settings;
+pub mod prompt;
+pub mod rendering;
 pub mod text;
+pub mod versions;
 pub mod visit;
-mod waiting;
+pub mod waiting;
 
 use std::sync::Arc;
 
@@ -72,6 +80,14 @@ impl Web {
 pub fn routes(web: Web) -> Router {
     Router::new()
         .route("/", get(front::front))
+        .route("/prompts/{name}", get(prompt::page).post(prompt::typed))
+        .route("/prompts/{name}/complete", post(prompt::complete))
+        .route("/prompts/{name}/versions", get(versions::page))
+        .route("/prompts/{name}/diff", get(versions::compare))
+        .route("/prompts/{name}/restore", post(versions::restore))
+        .route("/prompts/{name}/promote", post(versions::promote))
+        .route("/connect", get(connect::page))
+        .route("/activity", get(activity::page))
         .route("/language", post(layout::language))
         .route("/assets/{file}", get(assets::asset))
         .route("/favicon.ico", get(assets::icon))

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod pages;
+mod prompt;
 
 use crate::support::http::{Reply, send};
 use crate::support::server::TestServer;
