@@ -1,7 +1,7 @@
 //! The HTTP API besides MCP, a file for each kind of thing. Errors are problem details (RFC 9457). Knows nothing of MCP.
 
 mod audit;
-mod changes;
+pub(crate) mod changes;
 mod deliveries;
 pub mod preview;
 mod query;
@@ -87,7 +87,7 @@ pub fn routes(api: Api) -> Router {
 }
 
 /// Who makes a request, and from where.
-fn by(extensions: &Extensions) -> By {
+pub(crate) fn by(extensions: &Extensions) -> By {
     By {
         actor: extensions.get().cloned().unwrap_or_else(Actor::nobody),
         peer: extensions
@@ -107,7 +107,7 @@ fn records(api: &Api) -> Result<&Arc<Records>, Refusal> {
 }
 
 /// The database of the records.
-fn store(api: &Api) -> Result<&Store, Refusal> {
+pub(crate) fn store(api: &Api) -> Result<&Store, Refusal> {
     records(api)?.store().map_err(|error| {
         Refusal::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -124,7 +124,7 @@ impl From<StoreError> for Refusal {
 }
 
 /// A JSON answer.
-fn json(value: &impl Serialize) -> Response {
+pub(crate) fn json(value: &impl Serialize) -> Response {
     let body = serde_json::to_vec(value).unwrap_or_default();
     (
         [(
@@ -140,7 +140,7 @@ fn json(value: &impl Serialize) -> Response {
 const BODY: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The bytes of a JSON request, at most `limit` of them; `setting` is what a person would change to send more.
-async fn read(
+pub(crate) async fn read(
     headers: &HeaderMap,
     body: Body,
     limit: usize,
@@ -197,7 +197,7 @@ async fn whole(
 }
 
 /// A request as JSON says it.
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     serde_json::from_slice(body).map_err(|error| {
         Refusal::new(
             StatusCode::BAD_REQUEST,
@@ -230,7 +230,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+    /// One with no more than its line.
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self {
             status,
             detail: detail.into(),

@@ -76,7 +76,7 @@ struct Answer<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct ShownProblem<'a> {
+pub(crate) struct ShownProblem<'a> {
     severity: &'static str,
     code: &'a str,
     path: &'a str,
@@ -86,6 +86,16 @@ pub(super) struct ShownProblem<'a> {
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
+    /// Texts to put in that mend it, by line and column as above.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fix: Vec<ShownInsertion>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownInsertion {
+    line: u32,
+    column: u32,
+    text: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -311,7 +321,7 @@ pub(super) fn at_refusal(error: &AtError) -> Refusal {
     }
 }
 
-pub(super) fn shown(problem: &Problem) -> ShownProblem<'_> {
+pub(crate) fn shown(problem: &Problem) -> ShownProblem<'_> {
     ShownProblem {
         severity: problem.severity.as_str(),
         code: problem.code,
@@ -321,6 +331,15 @@ pub(super) fn shown(problem: &Problem) -> ShownProblem<'_> {
         width: problem.width,
         message: &problem.message,
         hint: problem.hint.as_deref(),
+        fix: problem
+            .fix
+            .iter()
+            .map(|insertion| ShownInsertion {
+                line: insertion.line,
+                column: insertion.column,
+                text: insertion.text,
+            })
+            .collect(),
     }
 }
 

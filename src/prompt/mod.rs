@@ -34,6 +34,7 @@ pub use bind::{BindError, BoundArguments};
 pub use closure::Prompt;
 pub use job::Job;
 pub use lane::Lane;
+pub use engine::{TESTS, filter_names};
 pub use limits::Limits;
 pub use message::{Content, Embed, Message, Role};
 pub use name::PromptName;
