@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use base64::Engine as _;
 use cuebook::access::{Need, ROUTES};
 use regex::Regex;
 
@@ -127,7 +128,6 @@ async fn a_credential_is_asked_for_in_the_way_its_client_understands() {
         401
     );
     // git sends it as a password, under any name
-    use base64::Engine as _;
     let basic =
         base64::engine::general_purpose::STANDARD.encode(format!("x:{}", server.token("root")));
     let basic = format!("Basic {basic}");
