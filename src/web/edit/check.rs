@@ -13,7 +13,8 @@ use crate::api::preview::{ShownProblem, shown};
 use crate::api::{Refusal, json, parse, read};
 use crate::git::commit::{Edit, Message};
 use crate::git::{GitError, MAIN, Repository};
-use crate::registry::{Checked, PublishedKind, Registry};
+use crate::registry::Registry;
+use crate::registry::candidate::{Checked, PublishedKind};
 
 use super::super::{Visit, Web};
 use super::place::reads;

@@ -64,10 +64,11 @@ pub(super) async fn words(State(web): State<Web>, visit: Visit) -> Response {
             .collect()
     };
     let prompt = |prompt: &crate::prompt::Prompt| {
-        let version = snapshot.history.as_ref().and_then(|history| {
-            let versions = history.versions(prompt.name.as_str());
-            versions.last().map(|version| format!("v{}", version.number))
-        });
+        let version = snapshot
+            .history
+            .as_ref()
+            .and_then(|history| history.latest(prompt.name.as_str()))
+            .map(|number| format!("v{number}"));
         PromptWord {
             name: prompt.name.to_string(),
             detail: prompt.title.clone(),
