@@ -17,7 +17,7 @@ use super::super::page::Failure;
 /// What a file is to the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub(super) enum Kind {
     /// A prompt.
     Prompt,
     /// A partial.
@@ -36,7 +36,7 @@ pub enum Kind {
 
 impl Kind {
     /// The kind of file that a path makes; none where no file of a library may be.
-    pub fn of(path: &str) -> Option<Self> {
+    pub(super) fn of(path: &str) -> Option<Self> {
         if !is_path(path) {
             return None;
         }

@@ -14,17 +14,17 @@ use super::place::Kind;
 
 /// A prompt that may be begun with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Starter {
+pub(super) struct Starter {
     /// What names it: `en/prompts/sre/incident-triage.md`.
-    pub id: String,
+    pub(super) id: String,
     /// Its name.
-    pub name: String,
+    pub(super) name: String,
     /// Its folder under `prompts/`.
-    pub folder: String,
+    pub(super) folder: String,
     /// Title for people.
-    pub title: String,
+    pub(super) title: String,
     /// What it is for.
-    pub description: String,
+    pub(super) description: String,
 }
 
 fn language(lang: Lang) -> (Language, &'static str) {
@@ -35,7 +35,7 @@ fn language(lang: Lang) -> (Language, &'static str) {
 }
 
 /// The prompts of the starter library in a language, by folder and name.
-pub fn starters(lang: Lang) -> Vec<Starter> {
+pub(super) fn starters(lang: Lang) -> Vec<Starter> {
     let (language, tag) = language(lang);
     let limits = Limits::default();
     let prompts = files(language).into_iter();
