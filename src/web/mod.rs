@@ -5,6 +5,7 @@
 
 pub mod assets;
 pub mod csrf;
+mod edit;
 mod front;
 pub mod layout;
 pub mod library;
@@ -73,6 +74,7 @@ pub fn routes(web: Web) -> Router {
         .route("/language", post(layout::language))
         .route("/assets/{file}", get(assets::asset))
         .route("/favicon.ico", get(assets::icon))
+        .merge(edit::routes())
         .with_state(web)
 }
 
