@@ -298,6 +298,10 @@ async fn submit(
     if let Some(why) = opened.read_only {
         return failed(&web, &visit, Failure::Forbidden(why)).await;
     }
+    if !opened.may.publish {
+        let why = visit.lang.text("editor.plain_propose", &[]);
+        return failed(&web, &visit, Failure::Forbidden(why)).await;
+    }
     let base = fields.get("base").map(str::to_owned);
     let sent = fields.get("text").unwrap_or_default();
     let message = fields.get("message").unwrap_or_default();
