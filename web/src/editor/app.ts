@@ -1,6 +1,6 @@
 //! The editor of one file: the text, what is wrong with it, what comes of it, and where it is kept until it is published.
 
-import { forceLinting, setDiagnostics } from "@codemirror/lint";
+import { setDiagnostics } from "@codemirror/lint";
 import { Prec } from "@codemirror/state";
 import { EditorView, keymap } from "@codemirror/view";
 import { api } from "../api";
@@ -133,7 +133,7 @@ class Editor {
       const out = el("div", { class: "ed-effect", role: "status" });
       place.append(out);
       this.checks = new Loop<Files, Checked>(
-        (files, signal) => check(this.base, files, signal),
+        (files, signal) => check(files, signal),
         600,
         (checked, _, newest) => {
           out.replaceChildren(...told({ ...checked, problems: [] }));
@@ -266,7 +266,6 @@ class Editor {
     const { doc } = this.view.state;
     const marks = diagnostics(doc, this.problems, { wrap: t("wrap"), all: t("wrap_all") }).sort((a, b) => a.from - b.from || a.to - b.to);
     this.view.dispatch(setDiagnostics(this.view.state, marks));
-    forceLinting(this.view);
     this.list();
   }
 

@@ -1,7 +1,5 @@
 //! One request at a time, and of those that wait only the newest: what comes back is never older than what was shown.
 
-import { ApiError } from "../api";
-
 /** Asks again and again, a moment after each change. */
 export class Loop<Question, Answer> {
   private waiting: Question | undefined;
@@ -43,9 +41,10 @@ export class Loop<Question, Answer> {
       const answer = await this.run(question, this.running.signal);
       if (!this.ended) this.take(answer, question, this.waiting === undefined);
     } catch (error) {
-      if (error instanceof ApiError && error.retryAfter !== null) {
+      const after = error instanceof Error && "retryAfter" in error ? Number(error.retryAfter) : 0;
+      if (after > 0) {
         this.waiting ??= question;
-        again = Math.min(error.retryAfter, 30) * 1000;
+        again = Math.min(after, 30) * 1000;
       }
       if (!this.ended) this.fail(error);
     } finally {

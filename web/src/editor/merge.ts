@@ -6,33 +6,15 @@ import { el } from "../dom";
 import { NO_WORDS } from "./complete";
 import type { Kind } from "./language";
 import { type Hunk, merge3 } from "./lines";
+import { type Choice, merged } from "./merged";
 import { t } from "./page";
 import { edit } from "./view";
-
-type Choice = "mine" | "theirs" | "both" | "base";
 
 /** What both sides made of a text. */
 export interface Sides {
   base: string;
   mine: string;
   theirs: string;
-}
-
-/** The text that comes of choices for the conflicts, in their order. */
-export function merged(hunks: Hunk[], choices: Choice[]): string {
-  let conflict = 0;
-  const lines = hunks.flatMap((hunk) => {
-    if (hunk.kind !== "conflict") return hunk.kind === "theirs" ? hunk.theirs : hunk.mine;
-    const choice = choices[conflict] ?? "both";
-    conflict += 1;
-    return choice === "both" ? [...hunk.mine, ...hunk.theirs] : hunk[choice];
-  });
-  return lines.join("\n");
-}
-
-/** How many stretches both sides changed differently. */
-export function conflicts(sides: Sides): Hunk[] {
-  return hunks(sides).filter((hunk) => hunk.kind === "conflict");
 }
 
 function hunks({ base, mine, theirs }: Sides): Hunk[] {

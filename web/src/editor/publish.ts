@@ -43,8 +43,8 @@ export type Outcome =
   | { kind: "nothing" };
 
 /** Checks a change as if it were published. */
-export function check(base: string | null, files: Files, signal?: AbortSignal): Promise<Checked> {
-  return api<Checked>("/editor/check", { body: { base, files }, ...(signal ? { signal } : {}) });
+export function check(files: Files, signal?: AbortSignal): Promise<Checked> {
+  return api<Checked>("/editor/check", { body: { files }, ...(signal ? { signal } : {}) });
 }
 
 /** Asks what the change is for and sends it. What was typed for the message is kept in `memory` while it does not work. */
@@ -73,7 +73,7 @@ export function publish(change: Change, may: { publish: boolean; propose: boolea
   document.body.append(dialog);
   const shown: EditorView = difference(host, stored(change.before).text, stored(change.after).text, change.kind, t("difference"));
   const stop = new AbortController();
-  check(change.base, change.files, stop.signal).then(
+  check(change.files, stop.signal).then(
     (checked) => effect.replaceChildren(...told(checked)),
     (error: unknown) => effect.replaceChildren(el("p", { class: "ed-note" }, error instanceof ApiError && error.problem.status !== 409 ? error.message : "")),
   );
