@@ -144,19 +144,22 @@ function yaml(stream: StringStream, state: State): string | null {
     }
     return "string";
   }
-  if (stream.eatSpace()) return null;
-  if (stream.match(/^#.*/)) return "comment";
+  const spaced = stream.sol() || stream.eatSpace();
+  if (spaced && stream.match(/^#.*/)) return "comment";
+  if (spaced && stream.pos > stream.start) return null;
   if (stream.match(/^-(?=\s|$)/)) return "punctuation";
   if (stream.match(/^[A-Za-z_][\w-]*(?=\s*:(\s|$))/)) return "propertyName";
   if (stream.match(/^[:,[\]{}](?=\s|$|[^:])/)) return "punctuation";
-  const quote = stream.match(/^["']/) as RegExpMatchArray | null;
+  // a quote in the middle of a plain text is a character of it
+  const begins = /(^|[:\-,[{])\s*$/.test(stream.string.slice(0, stream.pos));
+  const quote = begins && (stream.match(/^["']/) as RegExpMatchArray | null);
   if (quote) {
     state.quote = quote[0];
     return "string";
   }
   if (stream.match(/^(true|false)(?=\s*([,}\]#]|$))/)) return "atom";
   if (stream.match(/^[|>][-+]?\d?\s*$/)) return "operator";
-  if (!stream.match(/^[^,[\]{}#"']+/)) stream.next();
+  if (!stream.match(/^[^,[\]{}\s]+/)) stream.next();
   return null;
 }
 

@@ -153,9 +153,10 @@ function refusal(error: ApiError, change: Change): Outcome | undefined {
 export function told(checked: Checked): Node[] {
   const out: Node[] = [];
   if (checked.errors > 0) out.push(el("p", { class: "ed-bad" }, t("check_errors", { n: checked.errors })));
-  const effects = checked.published.map(({ name, kind }) => `${t(`effect_${kind}`)} /${name}`);
-  effects.push(...checked.removed.map((name) => `${t("effect_removed")} /${name}`));
-  if (checked.resources_changed > 0) effects.push(t("effect_resources", { n: checked.resources_changed }));
+  // while it is refused nothing of it happens
+  const effects = checked.errors > 0 ? [] : checked.published.map(({ name, kind }) => `${t(`effect_${kind}`)} /${name}`);
+  if (checked.errors === 0) effects.push(...checked.removed.map((name) => `${t("effect_removed")} /${name}`));
+  if (checked.errors === 0 && checked.resources_changed > 0) effects.push(t("effect_resources", { n: checked.resources_changed }));
   if (effects.length > 0) out.push(el("ul", { class: "ed-effects" }, ...effects.slice(0, 30).map((text) => el("li", {}, text))));
   else if (checked.errors === 0) out.push(el("p", { class: "ed-note" }, t("effect_none")));
   const list = checked.problems.slice(0, 20).map((problem) =>

@@ -14,7 +14,7 @@ import { t } from "./page";
 
 const theme = EditorView.theme({
   "&": { color: "var(--text)", backgroundColor: "var(--code-back)", fontSize: "var(--code-size, 13.5px)", height: "100%" },
-  "&.cm-focused": { outline: "2px solid var(--focus)", outlineOffset: "-2px" },
+  "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.6", overflow: "auto" },
   ".cm-content": { caretColor: "var(--text)", padding: "10px 0" },
   ".cm-line": { padding: "0 14px 0 8px" },
@@ -51,9 +51,9 @@ const theme = EditorView.theme({
     backgroundColor: "var(--accent)",
     borderRadius: "6px",
     padding: "4px 10px",
-    margin: "6px 8px 0 0",
+    margin: "8px 8px 2px 0",
     cursor: "pointer",
-    display: "inline-block",
+    display: "block",
   },
   ".cm-lintRange-error": { backgroundImage: "none", textDecoration: "underline wavy var(--bad) 1px", textUnderlineOffset: "4px" },
   ".cm-lintRange-warning": { backgroundImage: "none", textDecoration: "underline wavy var(--warn) 1px", textUnderlineOffset: "4px" },
@@ -65,6 +65,7 @@ const theme = EditorView.theme({
   "&.cm-merge-b .cm-changedLine, .cm-insertedLine": { backgroundColor: "var(--added)" },
   ".cm-deletedChunk": { backgroundColor: "var(--removed)", paddingLeft: "8px" },
   ".cm-deletedChunk .cm-deletedText": { background: "var(--removed-strong)" },
+  ".cm-collapsedLines:before, .cm-collapsedLines:after": { content: '"⋯"' },
   ".cm-collapsedLines": { background: "var(--code-line)", color: "var(--code-quiet)", fontFamily: "var(--sans)" },
 });
 
