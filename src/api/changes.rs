@@ -16,7 +16,6 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::preview::shown;
 use super::{Api, Refusal, by, json, parse, read};
-use crate::access::By;
 use crate::gate::Gate;
 use crate::gate::publish::{Change, MAX_MESSAGE, PublishError, Published, Tip};
 use crate::git::GitError;
@@ -36,7 +35,7 @@ struct Ask {
     /// The commit of main that the edits were made from; none for an empty library.
     base: Option<String>,
     /// What each file holds afterwards, by path; null deletes it.
-    files: Files,
+    files: BTreeMap<String, Option<NewContent>>,
     /// The commit's message: a subject line, and more after a blank line.
     message: String,
 }
@@ -44,18 +43,10 @@ struct Ask {
 /// The content of a file.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum NewContent {
-    /// As it is.
+enum NewContent {
     Text(String),
-    /// Of what is no text.
-    Bytes {
-        /// RFC 4648, section 4.
-        base64: String,
-    },
+    Bytes { base64: String },
 }
-
-/// What files hold afterwards, by path; none deletes one.
-pub(crate) type Files = BTreeMap<String, Option<NewContent>>;
 
 #[derive(Debug, Serialize)]
 struct Answer {
@@ -99,7 +90,8 @@ pub(super) fn routes() -> Router<Api> {
     Router::new().route("/api/v1/changes", post(changes))
 }
 
-async fn changes(State(api): State<Api>, request: Request) -> Response {
+/// Answers a request for a change; forms of pages come here as well.
+pub(crate) async fn changes(State(api): State<Api>, request: Request) -> Response {
     match publish(&api, request).await {
         Ok(response) => response,
         Err(refusal) => refusal.into_response(),
@@ -108,29 +100,15 @@ async fn changes(State(api): State<Api>, request: Request) -> Response {
 
 async fn publish(api: &Api, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
-    gate(api)?;
+    let gate = gate(api)?.clone();
     let place = place(api).await?;
     let body = read(&parts.headers, body, MAX_BODY, "a limit of this release").await?;
     let ask: Ask = parse(&body)?;
     drop(body);
+    let edits = edits(ask.files)?;
+    let message = message(&ask.message)?;
+    let base = ask.base;
     let by = by(&parts.extensions);
-    let Published { commit, lines } =
-        save(api, place, by, ask.base, ask.files, &ask.message).await?;
-    Ok(json(&Answer { commit, lines }))
-}
-
-/// Publishes what files hold afterwards, if nobody has changed them since `base`; for the API and for forms of pages.
-pub(crate) async fn save(
-    api: &Api,
-    place: OwnedSemaphorePermit,
-    by: By,
-    base: Option<String>,
-    files: Files,
-    reason: &str,
-) -> Result<Published, Refusal> {
-    let gate = gate(api)?.clone();
-    let edits = edits(files)?;
-    let message = message(reason)?;
     // whoever hangs up has it published all the same, or not at all
     let published = api
         .writing
@@ -148,11 +126,14 @@ pub(crate) async fn save(
         })
         .await
         .map_err(|_| internal())?;
-    published.map_err(|error| refusal(error, unmade))
+    match published {
+        Ok(Published { commit, lines }) => Ok(json(&Answer { commit, lines })),
+        Err(error) => Err(refusal(error, unmade)),
+    }
 }
 
 /// A place among the changes that are made at once, each of which holds its files in memory. Waiting ends with the client.
-pub(crate) async fn place(api: &Api) -> Result<OwnedSemaphorePermit, Refusal> {
+pub(super) async fn place(api: &Api) -> Result<OwnedSemaphorePermit, Refusal> {
     let place = api.changing.clone().acquire_owned();
     match tokio::time::timeout(WAIT, place).await {
         Ok(Ok(place)) => Ok(place),
@@ -207,7 +188,7 @@ pub(crate) fn gate(api: &Api) -> Result<&Arc<Gate>, Refusal> {
     })
 }
 
-pub(crate) fn edits(files: Files) -> Result<Vec<Edit>, Refusal> {
+fn edits(files: BTreeMap<String, Option<NewContent>>) -> Result<Vec<Edit>, Refusal> {
     if files.is_empty() {
         return Err(Refusal::new(
             StatusCode::UNPROCESSABLE_ENTITY,

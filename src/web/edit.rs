@@ -13,20 +13,22 @@ mod words;
 use std::collections::BTreeMap;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::layout::see_other;
 use super::page::{Failure, Page, answer, failed, show};
 use super::text::{Lang, Query, encoded};
 use super::{Visit, Web};
 use crate::access::{Action, Actor};
-use crate::api::changes::{Files, NewContent, gate, place as place_for_change, save};
-use crate::api::{Refusal, by, json};
-use crate::gate::publish::Published;
+use crate::api::changes::{changes, gate};
+use crate::api::{Refusal, json};
 use crate::registry::source::Library;
 
 use place::{Found, Kind, fault, find, reads};
@@ -305,37 +307,85 @@ async fn submit(
     let base = fields.get("base").map(str::to_owned);
     let sent = fields.get("text").unwrap_or_default();
     let message = fields.get("message").unwrap_or_default();
-    let saved = publish(&web, by(&parts.extensions), &path, base, sent, message, &fields).await;
-    match saved {
-        Ok(Published { commit, .. }) => {
+    match publish(&web, parts, &path, base, sent, message, &fields).await {
+        Ok(Published { commit }) => {
             drafts::forget(&web, &visit, &path).await;
             let place: Vec<String> = path.split('/').map(encoded).collect();
             see_other(&format!("/edit/{}?published={commit}", place.join("/")))
         }
-        Err(refusal) => refused(&web, &visit, &path, opened, &fields, refusal).await,
+        Err(why) => refused(&web, &visit, &path, opened, &fields, why).await,
     }
 }
 
+/// What the API says of a change that was published.
+#[derive(Debug, Deserialize)]
+struct Published {
+    commit: String,
+}
+
+/// What the API says of one that was not.
+#[derive(Debug, Default, Deserialize)]
+struct Why {
+    #[serde(default)]
+    status: u16,
+    #[serde(default)]
+    detail: String,
+    /// The commit of main now, where somebody else was quicker.
+    now: Option<String>,
+    #[serde(default)]
+    conflicts: Vec<Conflict>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Conflict {
+    path: String,
+    now: Option<String>,
+}
+
+/// Publishes as the API does, with all it asks and refuses.
 async fn publish(
     web: &Web,
-    by: crate::access::By,
+    mut parts: Parts,
     path: &str,
     base: Option<String>,
     sent: &str,
     message: &str,
     fields: &Query,
-) -> Result<Published, Refusal> {
-    let stored = stored(web, base.clone(), path).await?;
-    let text = endings::restored(&stored, sent);
-    let mut files: Files = BTreeMap::new();
+) -> Result<Published, Why> {
+    let internal = |_| Why {
+        status: 500,
+        detail: "the library could not be read; the server's log says more".into(),
+        ..Why::default()
+    };
+    let stored = stored(web, base.clone(), path).await.map_err(internal)?;
+    let mut files = BTreeMap::new();
     if let Some((_, needs)) = fields.get("starter").and_then(begin) {
-        let missing = missing(web, needs).await.map_err(|_| unread())?;
-        let texts = missing.into_iter();
-        files.extend(texts.map(|(path, text)| (path, Some(NewContent::Text(text)))));
+        files = missing(web, needs)
+            .await
+            .map_err(|_| unread())
+            .map_err(internal)?;
     }
-    files.insert(path.to_owned(), Some(NewContent::Text(text)));
-    let place = place_for_change(&web.api).await?;
-    save(&web.api, place, by, base, files, message).await
+    files.insert(path.to_owned(), endings::restored(&stored, sent));
+    let body = serde_json::json!({ "base": base, "files": files, "message": message });
+    parts.method = Method::POST;
+    parts.headers.clear();
+    parts
+        .headers
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let request = Request::from_parts(parts, Body::from(body.to_string()));
+    let response = changes(State(web.api.clone()), request).await;
+    let (status, body) = (response.status(), response.into_body());
+    let body = axum::body::to_bytes(body, MAX_FORM)
+        .await
+        .unwrap_or_default();
+    if status.is_success()
+        && let Ok(published) = serde_json::from_slice(&body)
+    {
+        return Ok(published);
+    }
+    let mut why: Why = serde_json::from_slice(&body).unwrap_or_default();
+    why.status = status.as_u16();
+    Err(why)
 }
 
 fn unread() -> Refusal {
@@ -366,18 +416,16 @@ async fn refused(
     path: &str,
     opened: Opened,
     fields: &Query,
-    refusal: Refusal,
+    why: Why,
 ) -> Response {
-    let theirs = refusal.more.get("conflicts").and_then(|conflicts| {
-        let own = conflicts.as_array()?.iter().find(|one| one["path"] == path)?;
-        Some(own["now"].as_str().unwrap_or_default().to_owned())
-    });
-    let mut lines: Vec<String> = refusal.detail.lines().map(str::to_owned).collect();
+    let theirs = why.conflicts.into_iter().find(|one| one.path == path);
+    let theirs = theirs.map(|one| one.now.unwrap_or_default());
+    let mut lines: Vec<String> = why.detail.lines().map(str::to_owned).collect();
     // who has seen both texts puts them together, and publishes that in the place of what main says now
     let base = match &theirs {
         Some(_) => {
             lines.push(visit.lang.text("editor.plain_conflict", &[]));
-            refusal.more.get("now").and_then(|now| now.as_str()).map(str::to_owned)
+            why.now
         }
         None => fields.get("base").map(str::to_owned),
     };
@@ -392,7 +440,7 @@ async fn refused(
     };
     let mut response = show(web, visit, &page).await;
     if response.status() == StatusCode::OK {
-        *response.status_mut() = refusal.status;
+        *response.status_mut() = StatusCode::from_u16(why.status).unwrap_or(StatusCode::CONFLICT);
     }
     response
 }

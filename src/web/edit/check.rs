@@ -1,5 +1,7 @@
 //! What a change would do if it were published now: the check of a push, of a commit that nothing points to.
 
+use std::collections::BTreeMap;
+
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -8,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Action, Actor};
-use crate::api::changes::{Files, edits, gate};
+use crate::api::changes::gate;
 use crate::api::preview::{ShownProblem, shown};
 use crate::api::{Refusal, json, parse, read};
 use crate::git::commit::{Edit, Message};
@@ -17,7 +19,7 @@ use crate::registry::Registry;
 use crate::registry::candidate::{Checked, PublishedKind};
 
 use super::super::{Visit, Web};
-use super::place::reads;
+use super::place::{Kind, reads};
 
 /// Longest request, in bytes.
 const MAX_BODY: usize = 16 * 1024 * 1024;
@@ -28,7 +30,7 @@ static CHECKS: Semaphore = Semaphore::const_new(2);
 #[serde(deny_unknown_fields)]
 struct Ask {
     /// What each file holds afterwards, by path; null deletes it.
-    files: Files,
+    files: BTreeMap<String, Option<String>>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -68,6 +70,24 @@ pub(super) async fn check(State(web): State<Web>, request: Request) -> Response 
         Ok(checked) => answer(&web, &visit.actor, &checked),
         Err(refusal) => refusal.into_response(),
     }
+}
+
+/// What happens to which file.
+fn edits(files: BTreeMap<String, Option<String>>) -> Result<Vec<Edit>, Refusal> {
+    let edits = files.into_iter().map(|(path, text)| {
+        if Kind::of(&path).is_none() {
+            let shown: String = path.chars().take(80).collect();
+            return Err(Refusal::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                format!("`{shown}` is no place in a library"),
+            ));
+        }
+        Ok(Edit {
+            path,
+            content: text.map(String::into_bytes),
+        })
+    });
+    edits.collect()
 }
 
 async fn run(web: &Web, edits: Vec<Edit>) -> Result<Checked, Refusal> {

@@ -54,9 +54,9 @@ async fn every_url_lets_in_who_the_table_says() {
     for route in ROUTES {
         let path = route
             .path
+            .replace("{*path}", "prompts/sre/triage.md")
             .replace("{name}", "triage")
             .replace("{*folder}", "sre")
-            .replace("{*path}", "prompts/sre/triage.md")
             .replace("{*rest}", "HEAD");
         let path = match route.path {
             "/assets/{file}" => cuebook::web::assets::address("app.css").unwrap(),

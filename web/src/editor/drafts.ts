@@ -88,7 +88,7 @@ export class Drafts {
     const query = new URLSearchParams({ path: this.path, saved_at: String(this.kept) });
     this.kept = undefined;
     try {
-      await api(`/editor/draft?${query}`, { method: "DELETE" });
+      await api(`/editor/draft?${query}`, { method: "DELETE", keepalive: true });
     } catch {
       // it ends by itself, and is compared with what is published when it is next opened
     }
