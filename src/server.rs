@@ -19,6 +19,7 @@ use crate::api::Api;
 use crate::api::preview::Previews;
 use crate::config::Config;
 use crate::gate::Gate;
+use crate::gate::pushers::Pushers;
 use crate::git::{self, Repository, pack};
 use crate::git_http;
 use crate::http::Allowed;
@@ -224,12 +225,15 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let mut api = Api::new(registry.clone(), previews);
     api.search = search.clone();
     api.records.clone_from(&records);
+    let access = Arc::new(open_access(config, records.as_deref()).await?);
+    let pushers = Arc::new(Pushers::new(access.clone()));
     let mut upstream = None;
     let (git, endpoint) = match (&data_dir, &records) {
         (Some(data_dir), Some(_)) if let Some(why) = &read_only => {
             let endpoint = git_http::Endpoint::new(
                 data_dir.join("library.git").canonicalize()?,
                 data_dir.join("hooks"),
+                pushers,
                 config.git.clone(),
                 pushes.clone(),
                 shutdown.clone(),
@@ -251,6 +255,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
                 &registry,
                 &mcp,
                 records,
+                pushers,
                 config,
                 upstream.as_ref(),
                 &url,
@@ -263,7 +268,6 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         }
         _ => (None, None),
     };
-    let access = Arc::new(open_access(config, records.as_deref()).await?);
     let state = AppState {
         access: access.clone(),
         registry: registry.clone(),
@@ -376,6 +380,7 @@ fn take_pushes(
     registry: &Arc<Registry>,
     mcp: &Arc<mcp::Service>,
     records: &Arc<Records>,
+    pushers: Arc<Pushers>,
     config: &Config,
     upstream: Option<&Arc<Upstream>>,
     url: &str,
@@ -411,7 +416,10 @@ fn take_pushes(
         config.gate(url.to_owned()),
         Some(Box::new(move || told.open_streams())),
     );
-    let gate = Arc::new(gate.with_records(records.clone()));
+    let gate = gate
+        .with_records(records.clone())
+        .with_pushers(pushers.clone());
+    let gate = Arc::new(gate);
     let cancel = CancellationToken::new();
     let recorded = CancellationToken::new();
     let recording = tokio::spawn(records.clone().run(
@@ -427,6 +435,7 @@ fn take_pushes(
     let endpoint = git_http::Endpoint::new(
         repository.path().canonicalize()?,
         hooks,
+        pushers,
         config.git.clone(),
         pushes.clone(),
         stopping,
