@@ -219,9 +219,10 @@ async fn missing(
 async fn edit(State(web): State<Web>, visit: Visit, Path(path): Path<String>) -> Response {
     let page = async {
         let opened = open(&web, &visit, &path).await?;
-        let published = visit.query.get("published").filter(|commit| {
-            commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit())
-        });
+        let published = visit
+            .query
+            .get("published")
+            .filter(|commit| commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit()));
         Ok(Edit {
             published: published.map(str::to_owned),
             ..shown(&web, &visit, &path, opened).await
@@ -255,7 +256,11 @@ async fn shown(web: &Web, visit: &Visit, path: &str, opened: Opened) -> Edit {
     let data = serde_json::to_string(&data).unwrap_or_default();
     let name = path.rsplit('/').next().unwrap_or(path);
     let name = name.split('.').next().unwrap_or(name);
-    let key = if opened.exists { "message_edit" } else { "message_new" };
+    let key = if opened.exists {
+        "message_edit"
+    } else {
+        "message_new"
+    };
     Edit {
         path: path.to_owned(),
         kind: opened.kind,
@@ -556,8 +561,12 @@ fn new_path(kind: &str, folder: &str, name: &str) -> String {
 /// `GET /new`: the form, or, when it is filled in, the editor of the new file.
 async fn new(State(web): State<Web>, visit: Visit) -> Response {
     let field = |name: &str| visit.query.get(name).unwrap_or_default().to_owned();
-    let (starter, kind, folder, name) =
-        (field("starter"), field("kind"), field("folder"), field("name"));
+    let (starter, kind, folder, name) = (
+        field("starter"),
+        field("kind"),
+        field("folder"),
+        field("name"),
+    );
     if !visit.actor.may_somewhere(Action::Propose) {
         let why = visit.lang.text("editor.read_only_role", &[]);
         return failed(&web, &visit, Failure::Forbidden(why)).await;
@@ -599,7 +608,11 @@ async fn new(State(web): State<Web>, visit: Visit) -> Response {
         starters: starters(visit.lang),
         folders,
         starter,
-        kind: if kind.is_empty() { "prompt".into() } else { kind },
+        kind: if kind.is_empty() {
+            "prompt".into()
+        } else {
+            kind
+        },
         folder,
         name,
         fault: wrong,
@@ -621,7 +634,12 @@ mod tests {
         check("", "", "triage.md", "prompts/triage.md");
         check("partial", "/a/", "x", "partials/a/x.md");
         check("values", "", "services", "values/services.txt");
-        check("resource", "runbook", "payments", "resources/runbook/payments.md");
+        check(
+            "resource",
+            "runbook",
+            "payments",
+            "resources/runbook/payments.md",
+        );
         check("resource", "image", "a.png", "resources/image/a.png");
     }
 }

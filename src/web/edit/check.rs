@@ -58,7 +58,10 @@ pub(super) async fn check(State(web): State<Web>, request: Request) -> Response 
         let ask: Ask = parse(&body)?;
         drop(body);
         let edits = edits(ask.files)?;
-        if let Some(edit) = edits.iter().find(|edit| !visit.actor.may(Action::Propose, &edit.path)) {
+        if let Some(edit) = edits
+            .iter()
+            .find(|edit| !visit.actor.may(Action::Propose, &edit.path))
+        {
             return Err(Refusal::new(
                 StatusCode::FORBIDDEN,
                 format!("you may not change `{}`", edit.path),

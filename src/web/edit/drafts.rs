@@ -77,7 +77,11 @@ pub(super) async fn list(State(web): State<Web>, visit: Visit) -> Response {
     match listed.await {
         Ok(rows) => {
             let rows = rows.into_iter();
-            json(&rows.map(|(path, saved_at)| Entry { path, saved_at }).collect::<Vec<_>>())
+            json(
+                &rows
+                    .map(|(path, saved_at)| Entry { path, saved_at })
+                    .collect::<Vec<_>>(),
+            )
         }
         Err(refusal) => refusal.into_response(),
     }
@@ -103,7 +107,9 @@ pub(super) async fn put(State(web): State<Web>, request: Request) -> Response {
 async fn keep(store: &Store, visit: &Visit, ask: Ask) -> Result<i64, Refusal> {
     let wrong = |detail: String| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
     if Kind::of(&ask.path).is_none() || !visit.actor.may(Action::Propose, &ask.path) {
-        return Err(wrong("no draft is kept for a file that cannot be changed".into()));
+        return Err(wrong(
+            "no draft is kept for a file that cannot be changed".into(),
+        ));
     }
     if ask.text.len() > MAX_DRAFT {
         return Err(wrong(format!(
@@ -149,7 +155,9 @@ pub(super) async fn delete(State(web): State<Web>, visit: Visit) -> Response {
             })?),
         };
         let store = store(&web.api)?;
-        store.remove_draft(&visit.actor.name, path, saved_at).await?;
+        store
+            .remove_draft(&visit.actor.name, path, saved_at)
+            .await?;
         Ok::<_, Refusal>(())
     };
     match removed.await {

@@ -70,7 +70,15 @@ mod tests {
 
     #[test]
     fn what_was_not_changed_is_what_was_stored() {
-        for stored in ["", "a", "a\n", "\u{feff}a\r\nb\r\n", "a\rb", "a\r\nb\nc\rd\n", "\n\n"] {
+        for stored in [
+            "",
+            "a",
+            "a\n",
+            "\u{feff}a\r\nb\r\n",
+            "a\rb",
+            "a\r\nb\nc\rd\n",
+            "\n\n",
+        ] {
             let form = plain(stored).replace('\n', "\r\n");
             assert_eq!(restored(stored, &form), stored, "{stored:?}");
         }
@@ -79,7 +87,11 @@ mod tests {
     #[test]
     fn a_change_keeps_the_ends_of_the_other_lines() {
         let check = |stored, sent, expected: &str| assert_eq!(restored(stored, sent), expected);
-        check("\u{feff}a\r\nb\r\n", "a\r\nx\r\nc\r\n", "\u{feff}a\r\nx\r\nc\r\n");
+        check(
+            "\u{feff}a\r\nb\r\n",
+            "a\r\nx\r\nc\r\n",
+            "\u{feff}a\r\nx\r\nc\r\n",
+        );
         check("a\r\nb\nc\rd", "a\r\nB\r\nc\r\nd", "a\r\nB\r\nc\rd");
         check("a\nb\n", "a\r\nb\r\nc", "a\nb\nc");
         check("", "a\r\nb\r\n", "a\nb\n");

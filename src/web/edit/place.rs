@@ -83,7 +83,9 @@ pub(super) fn fault(
         ));
     }
     if !actor.may(Action::Propose, path) {
-        return Some(format!("you may not change `{shown}`; choose another folder"));
+        return Some(format!(
+            "you may not change `{shown}`; choose another folder"
+        ));
     }
     if kind == Kind::Prompt {
         let name = match name_and_folder(&path.into()) {
@@ -114,7 +116,8 @@ pub(super) fn fault(
             ));
         }
     }
-    (taken && from != Some(path)).then(|| format!("there is a file at `{shown}`; open that one, or choose another name"))
+    (taken && from != Some(path))
+        .then(|| format!("there is a file at `{shown}`; open that one, or choose another name"))
 }
 
 /// A file as it is stored, and the commit it is of.
@@ -145,7 +148,8 @@ pub(super) fn find(registry: &Registry, path: &str) -> Result<Found, Failure> {
             })
         }
         Library::WorkTree { root, .. } => Ok(Found {
-            bytes: in_work_tree(root, path).map_err(|error| Failure::Internal(error.to_string()))?,
+            bytes: in_work_tree(root, path)
+                .map_err(|error| Failure::Internal(error.to_string()))?,
             commit: None,
             work_tree: true,
         }),
@@ -179,7 +183,14 @@ mod tests {
         check("labels.toml", Some(Kind::Labels));
         check("cuebook.toml", Some(Kind::Library));
         check(".gitattributes", Some(Kind::Other));
-        for path in ["", "prompts/../x.md", "/etc/passwd", ".git/config", "prompts//x.md", "a\\b"] {
+        for path in [
+            "",
+            "prompts/../x.md",
+            "/etc/passwd",
+            ".git/config",
+            "prompts//x.md",
+            "a\\b",
+        ] {
             check(path, None);
         }
     }

@@ -60,7 +60,9 @@ pub(super) fn begin(id: &str) -> Option<(String, BTreeMap<String, String>)> {
     let (language, _) = language(Lang::of_tag(tag).filter(|lang| lang.tag() == tag)?);
     let all = files(language);
     let text = |path: &str| {
-        let file = all.iter().find(|file: &&NewFile<'static>| file.path == path)?;
+        let file = all
+            .iter()
+            .find(|file: &&NewFile<'static>| file.path == path)?;
         Some(std::str::from_utf8(file.bytes).ok()?.to_owned())
     };
     let main = text(path).filter(|_| Kind::of(path) == Some(Kind::Prompt))?;
@@ -123,11 +125,21 @@ mod tests {
                 for (name, _) in text.match_indices("{% include \"") {
                     let rest = &text[name + "{% include \"".len()..];
                     let partial = rest.split('"').next().unwrap();
-                    assert!(needs.contains_key(&format!("partials/{partial}")), "{partial}");
+                    assert!(
+                        needs.contains_key(&format!("partials/{partial}")),
+                        "{partial}"
+                    );
                 }
             }
         }
-        for id in ["", "en", "en/prompts/none.md", "en/partials/severity-rubric.md", "xx/prompts/sre/postmortem.md", "en-US/prompts/sre/postmortem.md"] {
+        for id in [
+            "",
+            "en",
+            "en/prompts/none.md",
+            "en/partials/severity-rubric.md",
+            "xx/prompts/sre/postmortem.md",
+            "en-US/prompts/sre/postmortem.md",
+        ] {
             assert!(begin(id).is_none(), "{id}");
         }
     }

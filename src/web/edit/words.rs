@@ -119,7 +119,11 @@ pub(super) async fn words(State(web): State<Web>, visit: Visit) -> Response {
             .take(MOST)
             .map(|found| prompt(found))
             .collect(),
-        prompts: prompts.iter().take(MOST).map(|found| prompt(found)).collect(),
+        prompts: prompts
+            .iter()
+            .take(MOST)
+            .map(|found| prompt(found))
+            .collect(),
         labels: labels.into_iter().map(str::to_owned).collect(),
     })
 }
