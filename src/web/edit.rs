@@ -159,7 +159,7 @@ async fn open(web: &Web, visit: &Visit, path: &str) -> Result<Opened, Failure> {
     } = look(web, path).await?;
     let text = |key: &str| visit.lang.text(&format!("editor.{key}"), &[]);
     let exists = bytes.is_some();
-    if !exists && !(may.propose || may.publish) {
+    if !(exists || may.propose || may.publish) {
         return Err(Failure::NotFound);
     }
     let read_only = if work_tree {
@@ -287,13 +287,11 @@ async fn submit(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let fields = match axum::body::to_bytes(body, MAX_FORM).await {
-        Ok(bytes) => Query::of(&String::from_utf8_lossy(&bytes)),
-        Err(_) => {
-            let detail = format!("a form has at most {MAX_FORM} bytes");
-            return failed(&web, &visit, Failure::Invalid(detail)).await;
-        }
+    let Ok(bytes) = axum::body::to_bytes(body, MAX_FORM).await else {
+        let detail = format!("a form has at most {MAX_FORM} bytes");
+        return failed(&web, &visit, Failure::Invalid(detail)).await;
     };
+    let fields = Query::of(&String::from_utf8_lossy(&bytes));
     if !visit.sent(&web, fields.get("csrf").unwrap_or_default()) {
         let detail = visit.lang.text("error.forbidden.token", &[]);
         return failed(&web, &visit, Failure::Forbidden(detail)).await;
@@ -538,6 +536,12 @@ impl Page for New {
     }
 }
 
+/// What the script of that page gets.
+#[derive(Debug, Serialize)]
+struct NewData {
+    texts: BTreeMap<&'static str, &'static str>,
+}
+
 /// Where a new file goes.
 fn new_path(kind: &str, folder: &str, name: &str) -> String {
     let within = |top: &str, file: String| {
@@ -597,11 +601,7 @@ async fn new(State(web): State<Web>, visit: Visit) -> Response {
         .map(|prompt| prompt.folder.to_string())
         .collect();
     folders.dedup();
-    #[derive(Serialize)]
-    struct Data {
-        texts: BTreeMap<&'static str, &'static str>,
-    }
-    let data = Data {
+    let data = NewData {
         texts: texts(visit.lang),
     };
     let page = New {
