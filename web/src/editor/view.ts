@@ -96,7 +96,7 @@ export function edit(host: HTMLElement, text: string, kind: Kind, words: () => W
     lintGutter(),
     autocompletion({ override: [completer(kind, words)], icons: false, maxRenderedOptions: 60 }),
     keymap.of([...closeBracketsKeymap, ...completionKeymap, ...lintKeymap, ...searchKeymap, ...historyKeymap, ...defaultKeymap]),
-    EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", autocapitalize: "off", autocorrect: "off" }),
+    EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0", spellcheck: "false", autocapitalize: "off", autocorrect: "off" }),
     EditorState.phrases.of(phrases()),
     more,
   ];
