@@ -2,33 +2,24 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
-import { startBrowser, startServer } from './edit-harness.mjs';
+import { closeBrowser, newPage, serious, startServer, theBrowser, until } from './harness.mjs';
 
 const TRIAGE = '/edit/prompts/sre/incident-triage.md';
 const WINDOWS = '\ufeff---\r\ndescription: From Windows\r\n---\r\nOne.\r\nTwo.';
 
 let server;
-let browser;
 
 before(async () => {
   server = await startServer();
-  browser = await startBrowser();
 });
 after(async () => {
-  await browser?.close();
-  await server?.stop();
+  await closeBrowser();
+  await server?.remove();
 });
 
-/** A page of somebody's own browser, at an editor that is ready; what the page logs as an error fails the test. */
+/** A page of somebody's own browser, at an editor that is ready. */
 async function editor(path, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en', ...options });
-  const page = await context.newPage();
-  page.faults = [];
-  page.on('pageerror', (error) => page.faults.push(error.stack));
-  page.on('console', (message) => {
-    // a refusal that the page asked for is no fault
-    if (message.type() === 'error' && !/Failed to load resource/.test(message.text())) page.faults.push(message.text());
-  });
+  const page = await newPage(options);
   await page.goto(server.url + path);
   await page.waitForSelector('html[data-editor=ready]');
   return page;
@@ -53,10 +44,10 @@ const textOf = (page) => page.evaluate(() => {
 const onMain = (path) => execFileSync('git', ['-C', `${server.data}/library.git`, 'show', `main:${path}`]);
 
 /** Waits until the server has a draft of a path, or none. */
-const kept = (page, path, wanted) => page.waitForFunction(async ([path, wanted]) => {
-  const drafts = await (await fetch('/editor/draft')).json();
+const kept = (path, wanted) => until(async () => {
+  const drafts = await (await fetch(`${server.url}/editor/draft`)).json();
   return drafts.some((draft) => draft.path === path) === wanted;
-}, [path, wanted]);
+}, `a draft of ${path}: ${wanted}`);
 
 async function publish(page, message) {
   await page.keyboard.press('Control+s');
@@ -97,7 +88,7 @@ test('a problem is under its line as one types, a click mends it, and a publish 
   assert.match(onMain('prompts/sre/incident-triage.md').toString(), /endraw %\}\n$/);
   assert.ok((await served('incident-triage', { ticketId: 'INC-1', alert: 'x', service: 'payments' })).includes('image: {{ .Values.image }}'));
   assert.equal(await page.evaluate(() => Object.keys(localStorage).some((key) => key.startsWith('cuebook-draft:'))), false);
-  await kept(page, 'prompts/sre/incident-triage.md', false);
+  await kept('prompts/sre/incident-triage.md', false);
   await done(page);
 });
 
@@ -145,7 +136,7 @@ test('V7: a save that fails midway keeps the text in the editor and in a draft',
   assert.equal(await page.locator('dialog[open] #ed-message').inputValue(), 'Fails');
   await page.keyboard.press('Escape');
   assert.match(await textOf(page), /Not to be lost\./);
-  await kept(page, 'prompts/sre/fragile.md', true);
+  await kept('prompts/sre/fragile.md', true);
   // another browser of the same person has it as well
   const other = await editor('/edit/prompts/sre/fragile.md');
   assert.match(await textOf(other), /Not to be lost\./);
@@ -159,8 +150,7 @@ test('V7: a save that fails midway keeps the text in the editor and in a draft',
 
 test('a server that goes away in the middle of a save loses nothing', async () => {
   const own = await startServer();
-  const context = await browser.newContext({ locale: 'en' });
-  const page = await context.newPage();
+  const page = await newPage();
   await page.goto(own.url + TRIAGE);
   await page.waitForSelector('html[data-editor=ready]');
   await typeAtEnd(page, 'Written before the fall.\n');
@@ -173,7 +163,8 @@ test('a server that goes away in the middle of a save loses nothing', async () =
   assert.match(await textOf(page), /Written before the fall\./);
   const kept = await page.evaluate(() => localStorage.getItem('cuebook-draft:prompts/sre/incident-triage.md'));
   assert.match(kept, /Written before the fall\./);
-  await context.close();
+  await page.context().close();
+  await own.remove();
 });
 
 test('a file with a mark and CRLF that is opened and saved is the same bytes, and a change keeps them', async () => {
@@ -209,7 +200,11 @@ test('the form touches its own lines', async () => {
 
 test('leaving with unsaved text warns, and the draft is there when one comes back', async () => {
   await put('prompts/sre/left.md', '---\ndescription: Left\n---\nHello.\n');
-  const page = await editor('/edit/prompts/sre/left.md');
+  // of its own: the pages of other tests take every question for a fault
+  const context = await (await theBrowser()).newContext({ locale: 'en' });
+  const page = await context.newPage();
+  await page.goto(`${server.url}/edit/prompts/sre/left.md`);
+  await page.waitForSelector('html[data-editor=ready]');
   await typeAtEnd(page, 'Half a thou');
   const asked = new Promise((resolve) => page.once('dialog', async (dialog) => {
     resolve(dialog.type());
@@ -221,13 +216,12 @@ test('leaving with unsaved text warns, and the draft is there when one comes bac
   assert.match(await textOf(page), /Half a thou/);
   await page.locator('.ed-banner button').click();
   assert.doesNotMatch(await textOf(page), /Half a thou/);
-  await kept(page, 'prompts/sre/left.md', false);
-  await done(page);
+  await kept('prompts/sre/left.md', false);
+  await context.close();
 });
 
 test('a new prompt from a starter, with the keyboard alone', async () => {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en' });
-  const page = await context.newPage();
+  const page = await newPage();
   await page.goto(`${server.url}/new`);
   await page.locator('[name=name]').focus();
   await page.keyboard.type('Bad Name');
@@ -261,7 +255,7 @@ test('a new prompt from a starter, with the keyboard alone', async () => {
   await page.waitForFunction(() => location.pathname === '/edit/prompts/sre/late-shift.md');
   assert.match(onMain('prompts/sre/late-shift.md').toString(), /^---\ntitle: /);
   assert.throws(() => onMain('prompts/night-shift.md'));
-  await context.close();
+  await done(page);
 });
 
 test('completion knows arguments, partials and filters', async () => {
@@ -283,9 +277,8 @@ test('completion knows arguments, partials and filters', async () => {
 });
 
 test('the editor weighs less than 300 KB', async () => {
-  const context = await browser.newContext({ locale: 'en' });
-  const page = await context.newPage();
-  const client = await context.newCDPSession(page);
+  const page = await newPage();
+  const client = await page.context().newCDPSession(page);
   await client.send('Network.enable');
   let bytes = 0;
   const scripts = new Set();
@@ -296,5 +289,47 @@ test('the editor weighs less than 300 KB', async () => {
   await page.goto(server.url + TRIAGE);
   await page.waitForSelector('html[data-editor=ready]');
   assert.ok(bytes > 50_000 && bytes < 300_000, `${bytes} bytes of scripts`);
-  await context.close();
+  await done(page);
+});
+
+for (const [name, options] of [['light', {}], ['dark', { colorScheme: 'dark' }], ['phone in Korean', { viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true, locale: 'ko-KR' }]]) {
+  test(`nothing keeps anyone out of the editor: ${name}`, async () => {
+    const page = await editor('/edit/prompts/code-review/code-review.md', options);
+    await page.waitForSelector('.ed-message', { state: 'attached' });
+    assert.deepEqual(await serious(page), []);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, 'it is wider than the screen');
+    for (const pane of ['preview', 'form']) {
+      await page.locator(`[data-pane=${pane}]`).click();
+      assert.deepEqual(await serious(page), []);
+    }
+    if (name === 'phone in Korean') await page.locator('[data-pane=text]').click();
+    await typeAtEnd(page, '{{ nobody }}\n');
+    await page.waitForFunction(() => document.querySelector('#ed-problems li'));
+    assert.deepEqual(await serious(page), []);
+    await page.locator('#ed-publish').click();
+    await page.waitForSelector('dialog[open] .ed-found');
+    assert.deepEqual(await serious(page), []);
+    await page.keyboard.press('Escape');
+    // the next of these tests begins with what is published
+    await page.locator('#ed-host .cm-content').click();
+    await page.keyboard.press('Control+z');
+    await kept('prompts/code-review/code-review.md', false);
+    await page.goto(`${server.url}/new`);
+    assert.deepEqual(await serious(page), []);
+    await done(page);
+  });
+}
+
+test('what an author has written is text, also where it is looked at closely', async () => {
+  const hostile = '<img src=x onerror="document.title=1"></textarea><script>document.title=2</script>\u202e\u200b';
+  await put('prompts/sre/hostile.md', `---\ntitle: '${hostile}'\ndescription: '${hostile}'\n---\n${hostile} {{ x }}`.replace(' {{ x }}', '') + '\n');
+  const page = await editor('/edit/prompts/sre/hostile.md');
+  await page.waitForSelector('.ed-message');
+  assert.match(await page.locator('.ed-message pre').first().textContent(), /<img src=x/);
+  await page.locator('[data-pane=form]').click();
+  assert.match(await page.locator('#ed-title').inputValue(), /<script>/);
+  await typeAtEnd(page, `{{ "${'<b>'}" | nothing }}`);
+  await page.waitForFunction(() => document.querySelector('#ed-problems li'));
+  assert.doesNotMatch(await page.title(), /^[12]$/);
+  await done(page);
 });
