@@ -171,17 +171,17 @@ async fn an_editor_begins_with_the_stored_bytes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_not_be_read_is_not_there() {
     let server = server().await;
+    let id = Regex::new("[0-9a-f]{8,}").unwrap();
+    let token = Regex::new("(content|value)=\"[A-Za-z0-9_-]{40,}\"").unwrap();
+    // but for what differs in any two pages
+    let same = |reply: &Reply| {
+        let plain = id.replace_all(reply.text(), "").replace("none.md", "plan.md");
+        token.replace_all(&plain, "").into_owned()
+    };
     for name in ["writer", "reader"] {
         let hidden = server.page(name, "/edit/prompts/hidden/plan.md").await;
         let nothing = server.page(name, "/edit/prompts/hidden/none.md").await;
         assert_eq!((hidden.status, nothing.status), (404, 404));
-        let without_id = |reply: &Reply| {
-            let id = Regex::new("[0-9a-f]{8,}").unwrap();
-            id.replace_all(reply.text(), "")
-                .replace("none.md", "plan.md")
-        };
-        let token = Regex::new("(content|value)=\"[A-Za-z0-9_-]{40,}\"").unwrap();
-        let same = |reply: &Reply| token.replace_all(&without_id(reply), "").into_owned();
         assert_eq!(same(&hidden), same(&nothing));
         let file = server
             .get(name, "/editor/file?path=prompts/hidden/plan.md")
