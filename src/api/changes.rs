@@ -91,7 +91,8 @@ pub(super) fn routes() -> Router<Api> {
     Router::new().route("/api/v1/changes", post(changes))
 }
 
-async fn changes(State(api): State<Api>, request: Request) -> Response {
+/// Answers a request for a change; forms of pages come here as well.
+pub(crate) async fn changes(State(api): State<Api>, request: Request) -> Response {
     match publish(&api, request).await {
         Ok(response) => response,
         Err(refusal) => refusal.into_response(),
@@ -180,7 +181,7 @@ fn message(text: &str) -> Result<String, Refusal> {
 }
 
 /// The gate, where changes are taken.
-pub(super) fn gate(api: &Api) -> Result<&Arc<Gate>, Refusal> {
+pub(crate) fn gate(api: &Api) -> Result<&Arc<Gate>, Refusal> {
     api.gate.as_ref().ok_or_else(|| {
         let read_only = api
             .records
@@ -246,7 +247,7 @@ fn edits(files: BTreeMap<String, Option<NewContent>>) -> Result<Vec<Edit>, Refus
 }
 
 /// Whether a text is a relative path that git would put into a tree on any system.
-fn is_path(path: &str) -> bool {
+pub(crate) fn is_path(path: &str) -> bool {
     let part = |part: &str| {
         !matches!(part, "" | "." | "..")
             && !part.eq_ignore_ascii_case(".git")

@@ -2,7 +2,7 @@
 
 pub mod access;
 mod audit;
-mod changes;
+pub(crate) mod changes;
 mod deliveries;
 pub mod preview;
 mod query;
@@ -114,7 +114,7 @@ pub fn routes(api: Api) -> Router {
 }
 
 /// Who makes a request, and from where.
-fn by(extensions: &Extensions) -> By {
+pub(crate) fn by(extensions: &Extensions) -> By {
     By {
         actor: extensions.get().cloned().unwrap_or_else(Actor::nobody),
         peer: extensions
@@ -145,7 +145,7 @@ fn records(api: &Api) -> Result<&Arc<Records>, Refusal> {
 }
 
 /// The database of the records.
-fn store(api: &Api) -> Result<&Store, Refusal> {
+pub(crate) fn store(api: &Api) -> Result<&Store, Refusal> {
     records(api)?.store().map_err(|error| {
         Refusal::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -162,7 +162,7 @@ impl From<StoreError> for Refusal {
 }
 
 /// A JSON answer.
-fn json(value: &impl Serialize) -> Response {
+pub(crate) fn json(value: &impl Serialize) -> Response {
     let body = serde_json::to_vec(value).unwrap_or_default();
     (
         [(
@@ -178,7 +178,7 @@ fn json(value: &impl Serialize) -> Response {
 const BODY: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The bytes of a JSON request, at most `limit` of them; `setting` is what a person would change to send more.
-async fn read(
+pub(crate) async fn read(
     headers: &HeaderMap,
     body: Body,
     limit: usize,
@@ -235,7 +235,7 @@ async fn whole(
 }
 
 /// A request as JSON says it.
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     serde_json::from_slice(body).map_err(|error| {
         Refusal::new(
             StatusCode::BAD_REQUEST,
@@ -268,7 +268,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+    /// One with no more than its line.
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self {
             status,
             detail: detail.into(),

@@ -77,7 +77,7 @@ struct Answer<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct ShownProblem<'a> {
+pub(crate) struct ShownProblem<'a> {
     severity: &'static str,
     code: &'a str,
     path: &'a str,
@@ -87,6 +87,16 @@ pub(super) struct ShownProblem<'a> {
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
+    /// Texts to put in that mend it, by line and column as above.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fix: Vec<ShownInsertion>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownInsertion {
+    line: u32,
+    column: u32,
+    text: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -312,7 +322,7 @@ pub(super) fn at_refusal(error: &AtError) -> Refusal {
     }
 }
 
-pub(super) fn shown(problem: &Problem) -> ShownProblem<'_> {
+pub(crate) fn shown(problem: &Problem) -> ShownProblem<'_> {
     ShownProblem {
         severity: problem.severity.as_str(),
         code: problem.code,
@@ -322,6 +332,15 @@ pub(super) fn shown(problem: &Problem) -> ShownProblem<'_> {
         width: problem.width,
         message: &problem.message,
         hint: problem.hint.as_deref(),
+        fix: problem
+            .fix
+            .iter()
+            .map(|insertion| ShownInsertion {
+                line: insertion.line,
+                column: insertion.column,
+                text: insertion.text,
+            })
+            .collect(),
     }
 }
 

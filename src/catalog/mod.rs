@@ -218,6 +218,18 @@ impl Catalog {
         nearest_all(name, self.list(folder).iter().map(|p| p.name.as_str()), 3)
     }
 
+    /// Names of the partials that could be read, as `include` has them, in order.
+    pub fn partial_names(&self) -> impl Iterator<Item = &str> {
+        self.parts.partials.keys().map(|name| &**name)
+    }
+
+    /// Names of the values files that could be read, in order.
+    pub fn values_files(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.values.keys().map(|name| &**name).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// Whether `labels.toml` gives a label to a prompt.
     pub fn has_label(&self, label: &str, prompt: &str) -> bool {
         let labels = self.parts.labels.as_ref();

@@ -116,7 +116,7 @@ pub(super) fn guarded<T>(run: impl FnOnce() -> tera::TeraResult<T>) -> tera::Ter
 }
 
 /// Names of all filters a template may use.
-pub(super) fn filter_names() -> impl Iterator<Item = &'static str> {
+pub fn filter_names() -> impl Iterator<Item = &'static str> {
     [
         "safe",
         "default",
@@ -161,27 +161,29 @@ pub(super) fn filter_names() -> impl Iterator<Item = &'static str> {
     .into_iter()
 }
 
+/// Names of all tests a template may use after `is`.
+pub const TESTS: &[&str] = &[
+    "string",
+    "number",
+    "map",
+    "bool",
+    "array",
+    "integer",
+    "float",
+    "none",
+    "iterable",
+    "defined",
+    "undefined",
+    "odd",
+    "even",
+    "divisible_by",
+    "starting_with",
+    "ending_with",
+    "containing",
+];
+
 /// Whether the engine has what a word names.
 pub(super) fn has(kind: Named, name: &str) -> bool {
-    const TESTS: &[&str] = &[
-        "string",
-        "number",
-        "map",
-        "bool",
-        "array",
-        "integer",
-        "float",
-        "none",
-        "iterable",
-        "defined",
-        "undefined",
-        "odd",
-        "even",
-        "divisible_by",
-        "starting_with",
-        "ending_with",
-        "containing",
-    ];
     match kind {
         Named::Filter => filter_names().any(|filter| filter == name),
         Named::Test => TESTS.contains(&name),

@@ -32,6 +32,7 @@ pub mod yaml;
 pub use argument::{Argument, Completable, Example, ResourceBinding};
 pub use bind::{BindError, BoundArguments};
 pub use closure::Prompt;
+pub use engine::{TESTS, filter_names};
 pub use job::Job;
 pub use lane::Lane;
 pub use limits::Limits;

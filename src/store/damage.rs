@@ -78,7 +78,7 @@ macro_rules! tables {
     };
 }
 
-const TABLES: [Table; 9] = tables! {
+const TABLES: [Table; 10] = tables! {
     "proposal": "number, target, topic, title, author, state, head, revision, opened_at, changed_at",
     "proposal_revision": "proposal, revision, head, pushed_by, pushed_at",
     "audit": "seq, at, actor, origin, action, subject, old_commit, new_commit, detail, previous, hash",
@@ -88,6 +88,7 @@ const TABLES: [Table; 9] = tables! {
     "usage_latency": "prompt, version, day, bucket, gets",
     "record_loss": "day, kind, lost",
     "recent_value": "prompt, argument, value, weight, at",
+    "draft": "actor, path, base, text, saved_at",
 };
 
 /// Copies what can be read of a damaged file into the one that is open: how many rows, and whether some could not be read.

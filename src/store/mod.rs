@@ -6,6 +6,7 @@ mod access;
 mod audit;
 mod damage;
 mod deliveries;
+mod drafts;
 mod proposals;
 mod recents;
 mod search;
@@ -24,6 +25,7 @@ pub use access::{AccessRows, GrantRow, MembershipRow, PrincipalRow, SessionRow, 
 pub use audit::{AuditEntry, AuditHead, AuditRow};
 pub use damage::Mended;
 pub use deliveries::{DeliveryFilter, DeliveryRow};
+pub use drafts::{DRAFT_MILLIS, DraftRow, Kept, MAX_DRAFT_BYTES, MAX_DRAFTS};
 pub use proposals::{ProposalRow, RevisionRow};
 pub use recents::RecentRow;
 pub use search::{SearchRow, SearchState, SearchText};

@@ -10,6 +10,7 @@ pub mod compat;
 pub mod connect;
 pub mod csrf;
 pub mod diffing;
+mod edit;
 mod front;
 pub mod health;
 pub mod layout;
@@ -93,6 +94,7 @@ pub fn routes(web: Web) -> Router {
         .route("/favicon.ico", get(assets::icon))
         .merge(account::routes())
         .merge(settings::routes())
+        .merge(edit::routes())
         .with_state(web)
 }
 

@@ -23,6 +23,8 @@ export interface Ask {
   /** More headers, e.g. If-Match. */
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** Sent also when the page is left at once. */
+  keepalive?: boolean;
 }
 
 export interface Answer<T> {
@@ -31,13 +33,14 @@ export interface Answer<T> {
 }
 
 /** Asks the API. Rejects with an ApiError where it says no, or where the server cannot be reached (status 0). */
-export async function ask<T>(path: string, { method, body, headers = {}, signal }: Ask = {}): Promise<Answer<T>> {
+export async function ask<T>(path: string, { method, body, headers = {}, signal, keepalive }: Ask = {}): Promise<Answer<T>> {
   const init: RequestInit = {
     method: method ?? (body === undefined ? "GET" : "POST"),
     credentials: "same-origin",
     headers: { Accept: "application/json", "X-Cuebook": "1", ...headers },
   };
   if (signal) init.signal = signal;
+  if (keepalive) init.keepalive = true;
   if (body !== undefined) {
     init.body = JSON.stringify(body);
     init.headers = { ...(init.headers as Record<string, string>), "Content-Type": "application/json" };

@@ -54,6 +54,7 @@ async fn every_url_lets_in_who_the_table_says() {
     for route in ROUTES {
         let path = route
             .path
+            .replace("{*path}", "prompts/sre/triage.md")
             .replace("{name}", "triage")
             .replace("{id}", "x")
             .replace("{*folder}", "sre")

@@ -1,0 +1,1 @@
+var r={};function i(t){let e=document.querySelector(`meta[name="${t}"]`)?.content;if(!e)return;let n=JSON.parse(e);return r=n.texts,n}function a(t,e={}){return(r[t]??t).replace(/\{(\w+)\}/g,(n,s)=>String(e[s]??n))}export{i as a,a as b};
