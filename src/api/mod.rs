@@ -4,6 +4,7 @@ mod audit;
 mod changes;
 mod deliveries;
 pub mod preview;
+pub mod proposals;
 mod query;
 mod search;
 mod usage;
@@ -48,6 +49,8 @@ pub struct Api {
     pub gate: Option<Arc<Gate>>,
     /// What was used, delivered and done; none where a work tree is served.
     pub records: Option<Arc<Records>>,
+    /// What proposals do, kept.
+    pub effects: Arc<proposals::effect::Effects>,
     /// Changes that are being made; their end is waited for.
     pub writing: TaskTracker,
     /// Places for changes that are made at once.
@@ -65,6 +68,7 @@ impl Api {
             search: Arc::new(Search::new()),
             gate: None,
             records: None,
+            effects: Arc::default(),
             writing: TaskTracker::new(),
             changing: Arc::new(Semaphore::new(changes::CHANGES)),
             proving: Arc::default(),
@@ -77,6 +81,7 @@ pub fn routes(api: Api) -> Router {
     Router::new()
         .merge(preview::routes())
         .merge(changes::routes())
+        .merge(proposals::routes())
         .merge(search::routes())
         .merge(verify::routes())
         .merge(usage::routes())

@@ -8,7 +8,7 @@ mod leaks;
 mod lines;
 pub mod merge;
 mod policy;
-mod propose;
+pub mod propose;
 pub mod publish;
 pub mod rules;
 #[cfg(unix)]

@@ -165,6 +165,26 @@ impl Gate {
         out
     }
 
+    /// Notes in the audit what was done with a proposal; a line for the person where that has to wait.
+    pub async fn note(
+        &self,
+        by: &By,
+        action: &str,
+        number: i64,
+        head: &str,
+        detail: Option<String>,
+    ) -> Option<String> {
+        let origin = by.peer.clone().unwrap_or_else(|| super::HERE.to_owned());
+        let entry = AuditEntry {
+            action: action.into(),
+            subject: Some(format!("proposal {number}")),
+            new_commit: Some(head.to_owned()),
+            detail,
+            ..self.entry(&by.actor, &origin, head)
+        };
+        self.audited(entry).await
+    }
+
     /// Opens or revises a proposal of texts, as a push of the same commit does.
     pub async fn propose_here(
         self: &Arc<Self>,

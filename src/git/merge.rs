@@ -122,6 +122,44 @@ impl Repository {
         Ok(Merged::Made(self.apart(commit.to_string(), packed.to_vec())?))
     }
 
+    /// What takes a commit back out of `tip`, against its first parent: edits of files at the tip, or what conflicts.
+    pub fn reverting(
+        &self,
+        tip: &str,
+        commit: &str,
+    ) -> Result<Result<Vec<Edit>, Vec<Conflict>>, GitError> {
+        let repository = self.library()?;
+        let odb = repository.odb()?;
+        let _memory = odb.add_new_mempack_backend(1000)?;
+        let (tip, commit) = (
+            repository.find_commit(git2::Oid::from_str(tip)?)?,
+            repository.find_commit(git2::Oid::from_str(commit)?)?,
+        );
+        let mainline = u32::from(commit.parent_count() > 1);
+        let mut index = repository.revert_commit(&commit, &tip, mainline, None)?;
+        if index.has_conflicts() {
+            return Ok(Err(conflicts(&repository, &index)?));
+        }
+        let made = repository.find_tree(index.write_tree_to(&repository)?)?;
+        let diff = repository.diff_tree_to_tree(Some(&tip.tree()?), Some(&made), None)?;
+        let mut edits = Vec::new();
+        for delta in diff.deltas() {
+            let Some(path) = delta.new_file().path().and_then(|path| path.to_str()) else {
+                return Err(GitError::NotTaken("a path that is not UTF-8 cannot be edited here".into()));
+            };
+            let gone = delta.status() == git2::Delta::Deleted;
+            let content = (!gone)
+                .then(|| repository.find_blob(delta.new_file().id()))
+                .transpose()?
+                .map(|blob| blob.content().to_vec());
+            edits.push(Edit {
+                path: path.to_owned(),
+                content,
+            });
+        }
+        Ok(Ok(edits))
+    }
+
     /// Where two commits parted; none where they have nothing in common.
     pub fn merge_base(&self, one: &str, other: &str) -> Result<Option<String>, GitError> {
         let repository = self.library()?;
