@@ -17,23 +17,6 @@ impl Actor {
         }
     }
 
-    /// Stands in.
-    pub fn named(name: &str) -> Self {
-        Self { name: name.into() }
-    }
-
-    /// The groups it is in.
-    pub fn groups(&self) -> &[Box<str>] {
-        let _ = &self.name;
-        &[]
-    }
-
-    /// Whether it may do something to a path of the library.
-    pub fn may(&self, _: Action, _: &str) -> bool {
-        let _ = &self.name;
-        true
-    }
-
     /// The address that goes with the name in a commit made here.
     pub fn email(&self) -> String {
         format!("{}@localhost", self.name)
@@ -53,25 +36,4 @@ pub struct By {
     pub actor: Actor,
     /// The address of their client, where it came over a network.
     pub peer: Option<String>,
-}
-
-/// Something that is done to a path of the library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "stands in")]
-pub enum Action {
-    Read,
-    Propose,
-    Review,
-    Publish,
-    MoveLabel,
-    MoveProtectedLabel,
-    ChangePolicy,
-    Administer,
-}
-
-impl Action {
-    /// Stands in.
-    pub fn verb(self) -> &'static str {
-        "do"
-    }
 }
