@@ -264,6 +264,7 @@ async fn server(path: &Path) {
         git: None,
         records: None,
         upstream: None,
+        access: Arc::new(cuebook::access::Access::open()),
         allowed: Arc::new(Allowed::default()),
         url: "http://localhost".into(),
         shutdown: shutdown.clone(),

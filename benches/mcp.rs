@@ -96,6 +96,7 @@ fn calls(criterion: &mut Criterion) {
         records: None,
         upstream: None,
         api: Api::new(registry, Previews::default()),
+        access: Arc::new(cuebook::access::Access::open()),
         allowed: Arc::new(Allowed::default()),
         url: "http://localhost".into(),
         shutdown: CancellationToken::new(),

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::header::{self, HeaderValue};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
+use axum::{Router, middleware};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Access;
 use crate::api::{self, Api};
 use crate::git_http;
+use crate::http::actor::actor;
 use crate::http::{Allowed, json_error, layers};
 use crate::mcp;
 use crate::records::Records;
@@ -34,6 +36,8 @@ pub struct AppState {
     pub upstream: Option<Arc<Upstream>>,
     /// What was used, delivered and done; none where a work tree is served.
     pub records: Option<Arc<Records>>,
+    /// Who may do what.
+    pub access: Arc<Access>,
     /// Hosts and origins that are served.
     pub allowed: Arc<Allowed>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
@@ -44,7 +48,7 @@ pub struct AppState {
 
 /// The whole server as a service.
 pub fn router(state: AppState) -> Router {
-    let allowed = state.allowed.clone();
+    let (allowed, access) = (state.allowed.clone(), state.access.clone());
     let endpoint = mcp::http::Endpoint {
         service: state.mcp.clone(),
         shutdown: state.shutdown.clone(),
@@ -66,7 +70,8 @@ pub fn router(state: AppState) -> Router {
             None => git_http::none(),
         })
         .merge(api::routes(state.api))
-        .fallback(not_found);
+        .fallback(not_found)
+        .layer(middleware::from_fn_with_state(access, actor));
     layers(router, allowed)
 }
 

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::access::Access;
 use crate::api::Api;
 use crate::api::preview::Previews;
 use crate::config::Config;
@@ -113,10 +114,10 @@ struct Git {
 
 /// Starts a server; it runs until [`Running::stop`].
 pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
-    if !config.listen.ip().is_loopback() {
+    if !config.listen.ip().is_loopback() && !config.access.enabled {
         bail!(
-            "{} is not a loopback address: anyone who reaches it could read every prompt, and this release has no access \
-             control. Listen on 127.0.0.1 (the default) and let a proxy or an SSH tunnel do the rest.",
+            "{} is not a loopback address: anyone who reaches it could read and change every prompt. Turn access control on \
+             (enabled = true under [access] in config.toml, or CUEBOOK_ACCESS_ENABLED=true), or listen on 127.0.0.1, the default.",
             config.listen
         );
     }
@@ -271,7 +272,9 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         }
         _ => (None, None),
     };
+    let access = Arc::new(open_access(config, records.as_deref()).await?);
     let state = AppState {
+        access: access.clone(),
         registry: registry.clone(),
         mcp,
         api,
@@ -285,6 +288,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
     let counting = tokio::spawn(registry.clone().keep_counted(shutdown.clone()));
     let mut tasks = vec![watching, counting];
+    tasks.push(tokio::spawn(access.keep(shutdown.clone())));
     if let Some(Ok(store)) = records.as_ref().map(|records| records.store()) {
         search.index_in(store.clone());
         tasks.push(tokio::spawn(versions::keep(
@@ -320,6 +324,22 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         data_dir: data_dir.filter(|_| running.read_only.is_none()),
         running,
     })
+}
+
+/// Who may do what: everything for everybody, or what the database says.
+async fn open_access(config: &Config, records: Option<&Records>) -> anyhow::Result<Access> {
+    if !config.access.enabled {
+        return Ok(Access::open());
+    }
+    let Some(records) = records else {
+        bail!(
+            "a work tree has nobody to let in: serve a data directory, or turn access control off"
+        );
+    };
+    let store = records.store().map_err(|error| {
+        anyhow::anyhow!("who may do what is in the database, which cannot be read: {error}")
+    })?;
+    Ok(Access::closed(Some(store.clone())).await?)
 }
 
 /// Time between two looks at the repository itself.

@@ -94,7 +94,7 @@ pub fn routes(api: Api) -> Router {
 /// Who makes a request, and from where.
 fn by(extensions: &Extensions) -> By {
     By {
-        actor: Actor::local(),
+        actor: extensions.get().cloned().unwrap_or_else(Actor::nobody),
         peer: extensions
             .get::<ConnectInfo<SocketAddr>>()
             .map(|info| info.0.ip().to_string()),

@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 use tower::ServiceExt as _;
 
 use super::serve::ConfigArgs;
+use crate::http::actor::SameMachine;
 use crate::server::{self, Running};
 
 /// A way to call the API.
@@ -135,6 +136,7 @@ impl Service {
                         .uri(path)
                         .header(header::HOST, "localhost")
                         .header(header::CONTENT_TYPE, "application/json")
+                        .extension(SameMachine)
                         .body(Body::from(content))?;
                     let response = router.clone().oneshot(request).await?;
                     let mut answer = Answer::new(response.status(), out);

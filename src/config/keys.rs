@@ -47,6 +47,15 @@ pub static KEYS: &[Key] = &[
         get: |c| c.public_url.clone().unwrap_or_default(),
     },
     Key {
+        name: "access.enabled",
+        meaning: "whether callers must say who they are; needed to listen on a network",
+        set: |c, value| {
+            c.access.enabled = flag(value)?;
+            Ok(())
+        },
+        get: |c| c.access.enabled.to_string(),
+    },
+    Key {
         name: "log",
         meaning: "what is logged: error, warn, info, debug, or directives",
         set: |c, value| {

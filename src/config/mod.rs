@@ -29,6 +29,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The address clients use, when it is another than `listen`.
     pub public_url: Option<String>,
+    /// Whether callers must say who they are, and may do what they were given.
+    pub access: AccessConfig,
     /// What is logged.
     pub log: String,
     /// Whether an edit of a body alone is told to clients.
@@ -68,6 +70,13 @@ pub struct Config {
     /// How long records are kept.
     pub records: crate::records::Settings,
     origins: BTreeMap<&'static str, Origin>,
+}
+
+/// Who is let in.
+#[derive(Debug, Clone, Default)]
+pub struct AccessConfig {
+    /// Whether callers must say who they are.
+    pub enabled: bool,
 }
 
 /// Another repository to follow.
@@ -140,6 +149,7 @@ impl Default for Config {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8400)),
             public_url: None,
+            access: AccessConfig::default(),
             log: "info".into(),
             notify_body_edits: true,
             tools: mcp.tools,

@@ -529,9 +529,7 @@ fn labels_alone(repository: &Repository, update: &Update) -> Result<bool, GitErr
 /// Who asks, and from where.
 fn who(question: &Question) -> (Actor, String) {
     let actor = match &question.actor {
-        Some(name) => Actor {
-            name: name.as_str().into(),
-        },
+        Some(name) => Actor::named(name),
         None => Actor::local(),
     };
     let origin = match (&question.peer, &question.actor) {

@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of prompts or of MCP.
 
+pub mod actor;
 mod guard;
 mod serve;
 

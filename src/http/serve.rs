@@ -19,6 +19,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use super::actor::SameMachine;
+
 /// What one connection and all of them may cost.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -160,9 +162,10 @@ async fn connection(
     shutdown: CancellationToken,
 ) {
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-        if let Some(peer) = peer {
-            request.extensions_mut().insert(ConnectInfo(peer));
-        }
+        match peer {
+            Some(peer) => request.extensions_mut().insert(ConnectInfo(peer)).is_some(),
+            None => request.extensions_mut().insert(SameMachine).is_some(),
+        };
         router.clone().oneshot(request.map(Body::new))
     });
     let mut builder = http1::Builder::new();

@@ -2,6 +2,7 @@
 //!
 //! One connection writes, a few read; the journal is a write-ahead log. Migrations go forward only.
 
+mod access;
 mod audit;
 mod damage;
 mod deliveries;
@@ -20,6 +21,7 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, SqlitePool};
 
+pub use access::{AccessRows, GrantRow, MembershipRow, PrincipalRow, SessionRow, TokenRow};
 pub use audit::{AuditEntry, AuditHead, AuditRow};
 pub use damage::Mended;
 pub use deliveries::{DeliveryFilter, DeliveryRow};

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on has failed; clippy's exemption covers test functions only"
 )]
 
+mod access;
 mod architecture;
 mod bridge;
 mod cli;

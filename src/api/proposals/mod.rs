@@ -29,7 +29,7 @@ use crate::proposals::{About, ProposeError, Proposals, TalkError, tag};
 
 use view::Summary;
 
-pub use write::{Said, close, comment, merge, review};
+pub use write::{Said, close, comment, merge, revert, review};
 
 /// Proposals of one answer, unless the request says.
 const SHOWN: i64 = 50;

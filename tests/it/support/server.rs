@@ -122,6 +122,7 @@ impl TestServer {
             records: None,
             upstream: None,
             api: Api::new(registry.clone(), previews),
+            access: Arc::new(cuebook::access::Access::open()),
             allowed: Arc::new(Allowed::new(public_url).unwrap()),
             url: format!("http://{address}").into(),
             shutdown: cancel.clone(),

@@ -1,0 +1,112 @@
+//! What each URL takes, at the least. A URL without a row is served to nobody; a test walks them.
+
+use super::{Action, Actor};
+
+/// What a request must have before its handler sees it; what a path of the library takes is asked there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: it shows nothing of the library, or proves who asks in another way.
+    Nothing,
+    /// Somebody who has said who they are.
+    Known,
+    /// Who may do this at some path.
+    Somewhere(Action),
+    /// Who may do this to the whole library.
+    Everywhere(Action),
+}
+
+impl Need {
+    /// Whether an actor has it.
+    pub fn met_by(self, actor: &Actor) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Known => actor.is_known(),
+            Self::Somewhere(action) => actor.may_somewhere(action),
+            Self::Everywhere(action) => actor.may(action, ""),
+        }
+    }
+}
+
+/// A row: a URL as the router has it, and what it takes for methods that only read and for all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route {
+    /// As the router has it, e.g. `/api/v1/prompts/{name}/label`.
+    pub path: &'static str,
+    /// For GET and HEAD.
+    pub read: Need,
+    /// For everything else.
+    pub write: Need,
+}
+
+const fn row(path: &'static str, read: Need, write: Need) -> Route {
+    Route { path, read, write }
+}
+
+const fn both(path: &'static str, need: Need) -> Route {
+    row(path, need, need)
+}
+
+const READ: Need = Need::Somewhere(Action::Read);
+const PROPOSE: Need = Need::Somewhere(Action::Propose);
+const PUBLISH: Need = Need::Somewhere(Action::Publish);
+const ADMIN: Need = Need::Everywhere(Action::Administer);
+
+/// Every URL of the server.
+pub static ROUTES: &[Route] = &[
+    // operations: says nothing of the library to who may not see it
+    both("/healthz", Need::Nothing),
+    both("/readyz", Need::Nothing),
+    // its sender signs what it sends
+    both("/hooks/upstream", Need::Nothing),
+    // a permission that is missing there is an error of the protocol
+    both("/mcp", Need::Known),
+    both("/mcp/", Need::Known),
+    both("/mcp/{*folder}", Need::Known),
+    // git cannot serve a part of a repository; what a push may change is asked for each path by the gate
+    both("/library.git", Need::Known),
+    both("/library.git/", Need::Known),
+    both("/library.git/info/refs", Need::Known),
+    both(
+        "/library.git/git-upload-pack",
+        Need::Everywhere(Action::Read),
+    ),
+    both("/library.git/git-receive-pack", PROPOSE),
+    both("/library.git/{*rest}", Need::Known),
+    both("/", READ),
+    both("/api/v1/search", READ),
+    both("/api/v1/preview", PROPOSE),
+    both("/api/v1/changes", PUBLISH),
+    both("/api/v1/prompts/{name}/versions", READ),
+    both("/api/v1/prompts/{name}/diff", READ),
+    both("/api/v1/prompts/{name}/revert", PUBLISH),
+    both(
+        "/api/v1/prompts/{name}/label",
+        Need::Somewhere(Action::MoveLabel),
+    ),
+    both("/api/v1/usage", READ),
+    both("/api/v1/usage/erase-values", ADMIN),
+    both("/api/v1/deliveries", READ),
+    both("/api/v1/audit", ADMIN),
+    both("/api/v1/audit/export", ADMIN),
+    both("/api/v1/verify", ADMIN),
+    both("/api/v1/reindex", ADMIN),
+    both("/api/v1/inbox", READ),
+    row("/api/v1/proposals", READ, PROPOSE),
+    row("/api/v1/proposals/{number}", READ, PROPOSE),
+    both("/api/v1/proposals/{number}/effect", READ),
+    both("/api/v1/proposals/{number}/conflicts", READ),
+    both("/api/v1/proposals/{number}/revisions", PROPOSE),
+    both("/api/v1/proposals/{number}/reviews", PROPOSE),
+    both("/api/v1/proposals/{number}/comments", PROPOSE),
+    both("/api/v1/proposals/{number}/comments/{id}", PROPOSE),
+    both("/api/v1/proposals/{number}/merge", PUBLISH),
+    both("/api/v1/proposals/{number}/close", PROPOSE),
+    both("/api/v1/proposals/{number}/reopen", PROPOSE),
+    both("/api/v1/proposals/{number}/revert", PROPOSE),
+];
+
+/// What a URL takes, by how the router has it; none where it has no row.
+pub fn need(path: &str, reads: bool) -> Option<Need> {
+    let route = ROUTES.iter().find(|route| route.path == path)?;
+    Some(if reads { route.read } else { route.write })
+}
