@@ -503,7 +503,10 @@ mod tests {
         assert_eq!(sre.reviewers, ["group:sre", "mina"]);
         assert_eq!((labels.required, labels.rollback), (1, false));
         assert_eq!(check("[[approval]]\nrequired = 1\n").1, ["1:1 approval"]);
-        assert_eq!(check("[[approval]]\npaths = [\"/x\"]\n").1, ["2:10 approval"]);
+        assert_eq!(
+            check("[[approval]]\npaths = [\"/x\"]\n").1,
+            ["2:10 approval"]
+        );
         for wrong in ["0", "21", "-1"] {
             let text = format!("[[approval]]\npaths = [\"x\"]\nrequired = {wrong}\n");
             assert_eq!(check(&text).1, ["3:12 approval"], "{wrong}");

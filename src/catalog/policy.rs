@@ -34,7 +34,11 @@ pub struct PathPattern {
 }
 
 fn folded(text: &str) -> String {
-    text.nfc().collect::<String>().to_lowercase().nfc().collect()
+    text.nfc()
+        .collect::<String>()
+        .to_lowercase()
+        .nfc()
+        .collect()
 }
 
 impl PathPattern {
@@ -44,10 +48,14 @@ impl PathPattern {
             return Err("it is empty".into());
         }
         if text.starts_with('/') {
-            return Err("it begins with a slash; paths are written from the top of the library".into());
+            return Err(
+                "it begins with a slash; paths are written from the top of the library".into(),
+            );
         }
         if text.ends_with('/') {
-            return Err(format!("it ends in a slash; `{text}**` is everything below"));
+            return Err(format!(
+                "it ends in a slash; `{text}**` is everything below"
+            ));
         }
         let parts: Vec<String> = text.split('/').map(folded).collect();
         if parts.iter().any(|part| matches!(&**part, "" | "." | "..")) {
@@ -150,7 +158,11 @@ mod tests {
         check("labels.toml", "labels.toml", true);
         check("labels.toml", "prompts/labels.toml", false);
         check("prompts/*/on-call-*.md", "prompts/sre/on-call-eu.md", true);
-        check("prompts/*/on-call-*.md", "prompts/sre/x/on-call-eu.md", false);
+        check(
+            "prompts/*/on-call-*.md",
+            "prompts/sre/x/on-call-eu.md",
+            false,
+        );
         check("*a*b*", "xxaxxbxx", true);
         check("*a*b*", "xxbxxaxx", false);
         // spelled another way it is the same
@@ -160,10 +172,22 @@ mod tests {
 
     #[test]
     fn what_is_no_pattern_says_why() {
-        for wrong in ["", "/prompts/x", "prompts/", "a//b", "../x", "a/./b", "a/b**"] {
+        for wrong in [
+            "",
+            "/prompts/x",
+            "prompts/",
+            "a//b",
+            "../x",
+            "a/./b",
+            "a/b**",
+        ] {
             assert!(PathPattern::parse(wrong).is_err(), "{wrong}");
         }
-        assert!(PathPattern::parse("prompts/sre/").unwrap_err().contains("prompts/sre/**"));
+        assert!(
+            PathPattern::parse("prompts/sre/")
+                .unwrap_err()
+                .contains("prompts/sre/**")
+        );
     }
 
     proptest::proptest! {

@@ -99,7 +99,10 @@ fn decide(
     tried: &Tried,
     seen: Option<&str>,
 ) -> Result<MergePlan, Vec<MergeRefusal>> {
-    let forbidden = tried.touched.iter().filter(|path| !actor.may(action_at(path), path));
+    let forbidden = tried
+        .touched
+        .iter()
+        .filter(|path| !actor.may(action_at(path), path));
     decide_merge(&Facts {
         number: about.row.number,
         state: about.state(),
@@ -110,7 +113,11 @@ fn decide(
         touched: &tried.touched,
         authors: &about.authors,
         forbidden: forbidden.cloned().collect(),
-        conflicts: tried.conflicts.iter().map(|conflict| conflict.path.clone()).collect(),
+        conflicts: tried
+            .conflicts
+            .iter()
+            .map(|conflict| conflict.path.clone())
+            .collect(),
         in_main: tried.in_main,
     })
 }
@@ -125,7 +132,9 @@ impl Gate {
         seen: &str,
     ) -> Result<Published, PublishError<MergeError>> {
         let failed = |error: TalkError| PublishError::Change(MergeError::Talk(error));
-        let proposals = self.proposals().map_err(|why| PublishError::Unjudged(why.to_owned()))?;
+        let proposals = self
+            .proposals()
+            .map_err(|why| PublishError::Unjudged(why.to_owned()))?;
         let proposals = proposals.clone();
         let now = crate::clock::unix_millis();
         let late = |error: ProposeError| failed(TalkError::Failed(error));
@@ -178,7 +187,9 @@ impl Gate {
     ) -> Result<Standing, PublishError<MergeError>> {
         let main = self.repository.read_ref(MAIN)?;
         let head = &about.row.head;
-        let Some(tip) = main.clone().filter(|_| about.state() != crate::proposals::state::State::Merged)
+        let Some(tip) = main
+            .clone()
+            .filter(|_| about.state() != crate::proposals::state::State::Merged)
         else {
             let nothing = Tried {
                 merge: None,
@@ -251,8 +262,9 @@ fn merge_of(
         seconds: i64::try_from(crate::clock::unix_seconds()).unwrap_or(i64::MAX),
     };
     let tried = attempt(&tip.repository, commit, &row.head, &message)?;
-    let rules = rules(&tip.repository, commit)?
-        .map_err(|why| PublishError::Change(MergeError::Policy(format!("{}; {}", why.message, why.hint))))?;
+    let rules = rules(&tip.repository, commit)?.map_err(|why| {
+        PublishError::Change(MergeError::Policy(format!("{}; {}", why.message, why.hint)))
+    })?;
     let plan = decide(about, actor, &rules, &tried, Some(seen)).map_err(refused)?;
     let Some(apart) = tried.merge else {
         return Err(refused(vec![MergeRefusal::InMain(row.number)]));

@@ -62,7 +62,10 @@ pub(super) fn refuses(
     };
     let touched = repository.touched(&old, &update.new, true)?;
     let restores = question.here
-        && question.deed.as_ref().is_some_and(|deed| deed.action == RESTORE);
+        && question
+            .deed
+            .as_ref()
+            .is_some_and(|deed| deed.action == RESTORE);
     Ok(unmet(&rules, &touched, question, restores))
 }
 
@@ -72,11 +75,20 @@ fn unmet(
     question: &Question,
     restores: bool,
 ) -> Option<Refused> {
-    let rules: Vec<Approval> =
-        rules.iter().filter(|rule| !(restores && rule.rollback)).cloned().collect();
+    let rules: Vec<Approval> = rules
+        .iter()
+        .filter(|rule| !(restores && rule.rollback))
+        .cloned()
+        .collect();
     let nobody = Authors::default();
     let needed = match &question.judged {
-        Some(judged) => needed(&rules, touched, &judged.given, &judged.head, &judged.authors),
+        Some(judged) => needed(
+            &rules,
+            touched,
+            &judged.given,
+            &judged.head,
+            &judged.authors,
+        ),
         None => needed(&rules, touched, &[], "", &nobody),
     };
     let unmet = needed.into_iter().find(|needed| !needed.is_met())?;
@@ -89,7 +101,11 @@ fn unmet(
         message: format!(
             "{} {} {} before {} can be published ({POLICY} of main){back}",
             named(&unmet.paths),
-            if unmet.paths.len() == 1 { "takes" } else { "take" },
+            if unmet.paths.len() == 1 {
+                "takes"
+            } else {
+                "take"
+            },
             if unmet.required == 1 {
                 "an approval".to_owned()
             } else {

@@ -85,7 +85,9 @@ impl Gate {
                 .await;
             match written {
                 Ok(written) => {
-                    answer.lines.extend(self.told(&actor, &origin, &written).await);
+                    answer
+                        .lines
+                        .extend(self.told(&actor, &origin, &written).await);
                     answer.proposed.push(Proposed::Written {
                         pushed: update.name.clone(),
                         name: head_ref(written.proposal.number),
@@ -192,12 +194,17 @@ impl Gate {
         ask: Proposing,
     ) -> Result<(Written, Vec<String>), PublishError<ProposingError>> {
         let failed = |error: ProposingError| PublishError::Change(error);
-        let proposals = self.proposals().map_err(|why| PublishError::Unjudged(why.to_owned()))?;
+        let proposals = self
+            .proposals()
+            .map_err(|why| PublishError::Unjudged(why.to_owned()))?;
         let proposals = proposals.clone();
         for edit in &ask.edits {
             // who may not see a file must not learn whether it is there
             if !by.actor.may(Action::Propose, &edit.path) {
-                let why = format!("you may not propose changes of {}; ask for the role", edit.path);
+                let why = format!(
+                    "you may not propose changes of {}; ask for the role",
+                    edit.path
+                );
                 return Err(failed(TalkError::Forbidden(why).into()));
             }
         }
@@ -205,7 +212,10 @@ impl Gate {
             let row = proposals.seen_by(&by.actor, number).await;
             let row = row.map_err(|error| failed(error.into()))?;
             let paths = row.touches();
-            if let Some(path) = paths.iter().find(|path| !by.actor.may(Action::Propose, path)) {
+            if let Some(path) = paths
+                .iter()
+                .find(|path| !by.actor.may(Action::Propose, path))
+            {
                 let why = format!("you may not propose changes of {path}; ask for the role");
                 return Err(failed(TalkError::Forbidden(why).into()));
             }
@@ -304,13 +314,15 @@ impl Gate {
         };
         let Some(merges) = &ask.merges else {
             let apart = read_again(GitError::git, || {
-                self.repository.commit_apart(Some(&base), &ask.edits, &message)
+                self.repository
+                    .commit_apart(Some(&base), &ask.edits, &message)
             })?;
             return apart.ok_or(PublishError::Nothing);
         };
         let merges = on_main(merges)?;
         let merged = read_again(GitError::git, || {
-            self.repository.merge_apart(&base, &merges, &ask.edits, &message)
+            self.repository
+                .merge_apart(&base, &merges, &ask.edits, &message)
         })?;
         match merged {
             Merged::Made(apart) => Ok(apart),

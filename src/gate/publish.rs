@@ -107,7 +107,8 @@ impl Gate {
         F: Fn(&Tip) -> Result<Change, E> + Send + Sync + 'static,
     {
         let (gate, author) = (self.clone(), by.actor.clone());
-        self.publish_commit(by, move |tip| gate.make(&author, tip, &make)).await
+        self.publish_commit(by, move |tip| gate.make(&author, tip, &make))
+            .await
     }
 
     /// The same of a commit: `make` makes it, apart, of the tip that it is given.

@@ -69,7 +69,9 @@ impl Repository {
         let mut index = repository.merge_commits(&first, &other, None)?;
         for edit in resolved {
             let path = std::path::Path::new(&edit.path);
-            let mode = index.get_path(path, 0).map_or(0o100_644, |entry| entry.mode);
+            let mode = index
+                .get_path(path, 0)
+                .map_or(0o100_644, |entry| entry.mode);
             // none of these need be there
             let _ = index.conflict_remove(path);
             let _ = index.remove(path, 0);
@@ -119,7 +121,9 @@ impl Repository {
         }
         let mut packed = git2::Buf::new();
         pack.write_buf(&mut packed)?;
-        Ok(Merged::Made(self.apart(commit.to_string(), packed.to_vec())?))
+        Ok(Merged::Made(
+            self.apart(commit.to_string(), packed.to_vec())?,
+        ))
     }
 
     /// What takes a commit back out of `tip`, against its first parent: edits of files at the tip, or what conflicts.
@@ -145,7 +149,9 @@ impl Repository {
         let mut edits = Vec::new();
         for delta in diff.deltas() {
             let Some(path) = delta.new_file().path().and_then(|path| path.to_str()) else {
-                return Err(GitError::NotTaken("a path that is not UTF-8 cannot be edited here".into()));
+                return Err(GitError::NotTaken(
+                    "a path that is not UTF-8 cannot be edited here".into(),
+                ));
             };
             let gone = delta.status() == git2::Delta::Deleted;
             let content = (!gone)
@@ -198,9 +204,14 @@ impl Repository {
         let between = |from: git2::Oid, to: git2::Oid| -> Result<BTreeSet<String>, GitError> {
             let changes = blobs.changes(&from.to_string(), &to.to_string())?;
             let paths = changes.into_iter().flat_map(|change| {
-                [change.before, change.after].into_iter().flatten().map(|entry| entry.path)
+                [change.before, change.after]
+                    .into_iter()
+                    .flatten()
+                    .map(|entry| entry.path)
             });
-            Ok(paths.map(|path| String::from_utf8_lossy(&path).into_owned()).collect())
+            Ok(paths
+                .map(|path| String::from_utf8_lossy(&path).into_owned())
+                .collect())
         };
         let mut out = BTreeSet::new();
         for id in all {
@@ -208,7 +219,11 @@ impl Repository {
             let mut parents = commit.parent_ids();
             let Some(first) = parents.next() else {
                 let files = self.tree(&id.to_string())?;
-                out.extend(files.iter().map(|f| String::from_utf8_lossy(&f.path).into_owned()));
+                out.extend(
+                    files
+                        .iter()
+                        .map(|f| String::from_utf8_lossy(&f.path).into_owned()),
+                );
                 continue;
             };
             let mut paths = between(first, id)?;
@@ -263,7 +278,10 @@ impl Repository {
             else {
                 continue;
             };
-            if heads.get(&number).is_some_and(|head| *head == second.to_string()) {
+            if heads
+                .get(&number)
+                .is_some_and(|head| *head == second.to_string())
+            {
                 out.entry(number).or_insert_with(|| MergeFound {
                     commit: id.to_string(),
                     author: String::from_utf8_lossy(commit.author().name_bytes()).into_owned(),
@@ -316,7 +334,12 @@ fn conflicts(
     for conflict in index.conflicts()?.take(CONFLICTS) {
         let conflict = conflict?;
         let named = [&conflict.our, &conflict.their, &conflict.ancestor];
-        let Some(path) = named.into_iter().flatten().map(|entry| entry.path.clone()).next() else {
+        let Some(path) = named
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.path.clone())
+            .next()
+        else {
             continue;
         };
         out.push(Conflict {
@@ -336,7 +359,8 @@ mod tests {
 
     #[test]
     fn trailers_are_of_the_last_paragraph() {
-        let message = "Merge proposal 7: Proposal: 9\n\nProposal: 8\n\nProposal: 7\nApproved-by: mina\n";
+        let message =
+            "Merge proposal 7: Proposal: 9\n\nProposal: 8\n\nProposal: 7\nApproved-by: mina\n";
         assert_eq!(trailer(message, "Proposal"), Some("7"));
         assert_eq!(trailer(message, "Approved-by"), Some("mina"));
         assert_eq!(trailer("Proposal 7", "Proposal"), None);

@@ -59,7 +59,18 @@ impl Authors {
         let same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
         let address = format!("{name}@localhost");
         self.names.iter().any(|known| same(known, name))
-            || self.addresses.iter().any(|known| same(known, &address) || same(known, name))
+            || self
+                .addresses
+                .iter()
+                .any(|known| same(known, &address) || same(known, name))
+    }
+
+    /// Whether commits carry this address.
+    pub fn has_address(&self, address: &str) -> bool {
+        let address = address.to_lowercase();
+        self.addresses
+            .iter()
+            .any(|known| known.to_lowercase() == address)
     }
 }
 
@@ -92,10 +103,12 @@ impl Needed {
 /// Whether a rule counts the approval of somebody.
 fn counts(reviewers: &[String], given: &Given) -> bool {
     reviewers.is_empty()
-        || reviewers.iter().any(|reviewer| match reviewer.strip_prefix("group:") {
-            Some(group) => given.groups.iter().any(|known| known == group),
-            None => *reviewer == given.reviewer,
-        })
+        || reviewers
+            .iter()
+            .any(|reviewer| match reviewer.strip_prefix("group:") {
+                Some(group) => given.groups.iter().any(|known| known == group),
+                None => *reviewer == given.reviewer,
+            })
 }
 
 /// The rules that touched paths fall under, with the approvals of a head that count.
@@ -108,7 +121,11 @@ pub fn needed(
 ) -> Vec<Needed> {
     let standing = standing(given, head);
     let covered = |rule: &Approval| -> Vec<String> {
-        touched.iter().filter(|path| rule.covers(path)).cloned().collect()
+        touched
+            .iter()
+            .filter(|path| rule.covers(path))
+            .cloned()
+            .collect()
     };
     let under = rules.iter().map(|rule| (rule, covered(rule)));
     under
@@ -142,7 +159,9 @@ pub enum ReviewRefusal {
         head: String,
     },
     /// Whose own it is.
-    #[error("you have a part in proposal {0}, and nobody approves their own work; somebody else has to")]
+    #[error(
+        "you have a part in proposal {0}, and nobody approves their own work; somebody else has to"
+    )]
     Own(i64),
 }
 
@@ -272,10 +291,22 @@ fn approvals(needed: &Needed) -> String {
     format!(
         "{} {} {} {} of the newest revision and {} {}; {who} can approve",
         named(&needed.paths),
-        if needed.paths.len() == 1 { "takes" } else { "take" },
+        if needed.paths.len() == 1 {
+            "takes"
+        } else {
+            "take"
+        },
         needed.required,
-        if needed.required == 1 { "approval" } else { "approvals" },
-        if needed.paths.len() == 1 { "has" } else { "have" },
+        if needed.required == 1 {
+            "approval"
+        } else {
+            "approvals"
+        },
+        if needed.paths.len() == 1 {
+            "has"
+        } else {
+            "have"
+        },
         needed.have.len(),
     )
 }
@@ -427,15 +458,31 @@ mod tests {
             &[given("mina", A, "new"), given("mina", R, "new")],
             &["changes-requested", "approvals"],
         );
-        check(&sre, &[given("mina", R, "new"), given("mina", A, "new")], &[]);
+        check(
+            &sre,
+            &[given("mina", R, "new"), given("mina", A, "new")],
+            &[],
+        );
         // asked for changes of what is there no more
         check(&[], &[given("mina", R, "old")], &[]);
         check(&[], &[given("mina", R, "new")], &["changes-requested"]);
         // two, and who
         let two = [rule("**", 2, &["group:minas", "joon"])];
-        check(&two, &[given("mina", A, "new"), given("x", A, "new")], &["approvals"]);
-        check(&two, &[given("mina", A, "new"), given("joon", A, "new")], &[]);
-        check(&two, &[given("mina", A, "new"), given("mina", A, "new")], &["approvals"]);
+        check(
+            &two,
+            &[given("mina", A, "new"), given("x", A, "new")],
+            &["approvals"],
+        );
+        check(
+            &two,
+            &[given("mina", A, "new"), given("joon", A, "new")],
+            &[],
+        );
+        check(
+            &two,
+            &[given("mina", A, "new"), given("mina", A, "new")],
+            &["approvals"],
+        );
     }
 
     #[test]
@@ -456,19 +503,59 @@ mod tests {
         };
         let check = |facts: Facts<'_>, expected: &[&str]| assert_eq!(codes(&facts), expected);
         check(facts.clone(), &[]);
-        check(Facts { state: State::Merged, ..facts.clone() }, &["merged"]);
-        check(Facts { state: State::Closed, ..facts.clone() }, &["closed"]);
-        check(Facts { seen: Some("old"), ..facts.clone() }, &["moved"]);
-        check(Facts { in_main: true, ..facts.clone() }, &["in-main"]);
-        check(Facts { conflicts: vec!["a".into()], ..facts.clone() }, &["conflicts"]);
-        check(Facts { forbidden: vec!["a".into()], ..facts }, &["forbidden"]);
+        check(
+            Facts {
+                state: State::Merged,
+                ..facts.clone()
+            },
+            &["merged"],
+        );
+        check(
+            Facts {
+                state: State::Closed,
+                ..facts.clone()
+            },
+            &["closed"],
+        );
+        check(
+            Facts {
+                seen: Some("old"),
+                ..facts.clone()
+            },
+            &["moved"],
+        );
+        check(
+            Facts {
+                in_main: true,
+                ..facts.clone()
+            },
+            &["in-main"],
+        );
+        check(
+            Facts {
+                conflicts: vec!["a".into()],
+                ..facts.clone()
+            },
+            &["conflicts"],
+        );
+        check(
+            Facts {
+                forbidden: vec!["a".into()],
+                ..facts
+            },
+            &["forbidden"],
+        );
     }
 
     #[test]
     fn a_review_is_taken_or_not() {
         let check = |state, judged: &str, verdict, own, expected: bool| {
             let taken = decide_review(7, state, "head", judged, verdict, own);
-            assert_eq!(taken.is_ok(), expected, "{state:?} {judged} {verdict:?} {own}");
+            assert_eq!(
+                taken.is_ok(),
+                expected,
+                "{state:?} {judged} {verdict:?} {own}"
+            );
         };
         check(State::Open, "head", A, false, true);
         check(State::Open, "head", A, true, false);

@@ -54,7 +54,11 @@ pub type Seen<'a> = Option<&'a str>;
 
 /// A tag that is another whenever anything of a proposal was written.
 pub fn tag(row: &ProposalRow) -> String {
-    format!("{}-{}", row.head.get(..12).unwrap_or(&row.head), row.version)
+    format!(
+        "{}-{}",
+        row.head.get(..12).unwrap_or(&row.head),
+        row.version
+    )
 }
 
 /// A proposal with what is needed to judge it.
@@ -114,7 +118,9 @@ fn said(text: &str, what: &str) -> Result<String, TalkError> {
         )));
     }
     if text.contains('\0') {
-        return Err(TalkError::Wrong(format!("`{what}` holds a NUL; leave it out")));
+        return Err(TalkError::Wrong(format!(
+            "`{what}` holds a NUL; leave it out"
+        )));
     }
     Ok(text.to_owned())
 }
@@ -127,7 +133,9 @@ fn forbidden(action: &str, path: &str) -> TalkError {
 
 /// Whether an actor may see a proposal: everything it touches.
 fn sees(actor: &Actor, row: &ProposalRow) -> bool {
-    row.touches().iter().all(|path| actor.may(Action::Read, path))
+    row.touches()
+        .iter()
+        .all(|path| actor.may(Action::Read, path))
 }
 
 fn to_given(row: &ReviewRow) -> Option<Given> {
@@ -164,7 +172,8 @@ impl Proposals {
     /// A proposal that an actor may see.
     pub async fn seen_by(&self, actor: &Actor, number: i64) -> Result<ProposalRow, TalkError> {
         let row = self.store.proposal(number).await?;
-        row.filter(|row| sees(actor, row)).ok_or(TalkError::Absent(number))
+        row.filter(|row| sees(actor, row))
+            .ok_or(TalkError::Absent(number))
     }
 
     /// Those of a page of proposals that an actor may see, newest first, and the number to go on before.
@@ -200,8 +209,10 @@ impl Proposals {
     pub async fn about(self: &Arc<Self>, row: ProposalRow) -> Result<About, TalkError> {
         let reviews = self.store.reviews_of(row.number).await?;
         let revisions = self.store.revisions_of(row.number).await?;
-        let mut names: BTreeSet<String> =
-            revisions.into_iter().map(|revision| revision.pushed_by).collect();
+        let mut names: BTreeSet<String> = revisions
+            .into_iter()
+            .map(|revision| revision.pushed_by)
+            .collect();
         names.insert(row.author.clone());
         let (row, base, main, authors) = self
             .blocking(move |repository| {
@@ -271,11 +282,15 @@ impl Proposals {
         let body = said(body, "message")?;
         let _one = self.writing.lock().await;
         let row = self.still(actor, number, seen).await?;
-        if let Some(path) = row.touches().iter().find(|path| !actor.may(Action::Review, path)) {
+        if let Some(path) = row
+            .touches()
+            .iter()
+            .find(|path| !actor.may(Action::Review, path))
+        {
             return Err(forbidden(Action::Review.verb(), path));
         }
         let about = self.about(row).await?;
-        let own = about.authors.has(&actor.name);
+        let own = about.authors.has(&actor.name) || about.authors.has_address(&actor.email());
         decide_review(number, about.state(), &about.row.head, judged, verdict, own)?;
         if about.reviews.len() >= MOST {
             return Err(TalkError::Unfit(format!(
@@ -335,7 +350,10 @@ impl Proposals {
                 ));
             }
             (Some(thread), None) => {
-                if !comments.iter().any(|known| known.id == thread && known.thread == thread) {
+                if !comments
+                    .iter()
+                    .any(|known| known.id == thread && known.thread == thread)
+                {
                     return Err(TalkError::Wrong(format!(
                         "proposal {number} has no thread {thread}"
                     )));
@@ -394,7 +412,9 @@ impl Proposals {
             })
             .await?;
         let Some(commit) = found else {
-            return Err(TalkError::Wrong(format!("`{shown}` has no line {line} there")));
+            return Err(TalkError::Wrong(format!(
+                "`{shown}` has no line {line} there"
+            )));
         };
         if let Some((example, message)) = rendered {
             if example.chars().count() > MAX_EXAMPLE {
@@ -426,7 +446,9 @@ impl Proposals {
         self.still(actor, number, seen).await?;
         let comments = self.store.comments_of(number).await?;
         let Some(comment) = comments.iter().find(|comment| comment.id == id) else {
-            return Err(TalkError::Wrong(format!("proposal {number} has no comment {id}")));
+            return Err(TalkError::Wrong(format!(
+                "proposal {number} has no comment {id}"
+            )));
         };
         if *comment.author != *actor.name {
             return Err(TalkError::Forbidden(
@@ -448,9 +470,13 @@ impl Proposals {
         let _one = self.writing.lock().await;
         let row = self.still(actor, number, seen).await?;
         let comments = self.store.comments_of(number).await?;
-        let first = comments.iter().find(|c| c.id == thread && c.thread == thread);
+        let first = comments
+            .iter()
+            .find(|c| c.id == thread && c.thread == thread);
         let Some(first) = first else {
-            return Err(TalkError::Wrong(format!("proposal {number} has no thread {thread}")));
+            return Err(TalkError::Wrong(format!(
+                "proposal {number} has no thread {thread}"
+            )));
         };
         let touched = row.touches();
         let own = *first.author == *actor.name || *row.author == *actor.name;
@@ -478,7 +504,12 @@ impl Proposals {
         self.bring_up(crate::clock::unix_millis()).await?;
         let mut row = self.still(actor, number, seen).await?;
         let own = *row.author == *actor.name;
-        if !own && !row.touches().iter().all(|path| actor.may(Action::Publish, path)) {
+        if !own
+            && !row
+                .touches()
+                .iter()
+                .all(|path| actor.may(Action::Publish, path))
+        {
             return Err(TalkError::Forbidden(format!(
                 "proposal {number} is changed by its author, {}, or by who may publish it",
                 row.author

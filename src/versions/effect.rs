@@ -211,12 +211,13 @@ pub fn prompts(
     commit: &str,
     cancel: &CancellationToken,
 ) -> Result<(Vec<PromptChange>, usize), VersionsError> {
-    let (base, update) = registry
-        .would_be(repository, commit, cancel)
-        .map_err(|error| match error {
-            crate::registry::OpenError::Git(error) => VersionsError::Git(error),
-            error => VersionsError::Git(GitError::Io(std::io::Error::other(error.to_string()))),
-        })?;
+    let (base, update) =
+        registry
+            .would_be(repository, commit, cancel)
+            .map_err(|error| match error {
+                crate::registry::OpenError::Git(error) => VersionsError::Git(error),
+                error => VersionsError::Git(GitError::Io(std::io::Error::other(error.to_string()))),
+            })?;
     let check = registry.renderer().check(cancel.clone());
     let mut room = Room(LINES);
     let (mut out, mut left_out, mut rendered) = (Vec::new(), 0, 0);
@@ -236,7 +237,10 @@ pub fn prompts(
         (name, of(&base), of(&update.catalog), true)
     });
     for (name, before, after, by_resource) in sides.chain(by_resource) {
-        let Some(path) = after.as_ref().or(before.as_ref()).map(|prompt| prompt.path.clone())
+        let Some(path) = after
+            .as_ref()
+            .or(before.as_ref())
+            .map(|prompt| prompt.path.clone())
         else {
             continue;
         };
@@ -292,11 +296,19 @@ fn of_both(
     }
     if out.is_empty() {
         // as the check tries it
-        let required = after.or(before).into_iter().flat_map(|prompt| prompt.arguments.iter());
-        let stand_ins = required.filter(|a| a.required && a.default.is_none()).map(|argument| {
-            let listed = argument.values.list.first().cloned();
-            (argument.name.to_string(), listed.unwrap_or_else(|| "example".into()))
-        });
+        let required = after
+            .or(before)
+            .into_iter()
+            .flat_map(|prompt| prompt.arguments.iter());
+        let stand_ins = required
+            .filter(|a| a.required && a.default.is_none())
+            .map(|argument| {
+                let listed = argument.values.list.first().cloned();
+                (
+                    argument.name.to_string(),
+                    listed.unwrap_or_else(|| "example".into()),
+                )
+            });
         out.push((String::new(), stand_ins.collect()));
     }
     out
@@ -343,7 +355,12 @@ fn shown(
 ) -> Shown {
     let limits = catalog.limits();
     // an argument that one side does not have is none of its own
-    let known = |name: &str| prompt.arguments.iter().any(|argument| *argument.name == *name);
+    let known = |name: &str| {
+        prompt
+            .arguments
+            .iter()
+            .any(|argument| *argument.name == *name)
+    };
     let given = arguments
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()))

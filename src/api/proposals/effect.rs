@@ -28,7 +28,9 @@ pub struct Effects {
 impl Default for Effects {
     fn default() -> Self {
         Self {
-            kept: Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN))),
+            kept: Mutex::new(LruCache::new(
+                NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN),
+            )),
             one: Semaphore::new(1),
         }
     }
@@ -44,12 +46,17 @@ impl Effects {
 /// What a proposal does, as far as an actor may see it.
 pub async fn effect(api: &Api, actor: &Actor, about: &About) -> Result<Arc<Effect>, Refusal> {
     let whole = whole(api, actor, about).await?;
-    if whole.prompts.iter().all(|prompt| actor.may(Action::Read, &prompt.path)) {
+    if whole
+        .prompts
+        .iter()
+        .all(|prompt| actor.may(Action::Read, &prompt.path))
+    {
         return Ok(whole);
     }
     // a partial reaches prompts that are none of theirs
     let mut seen = Effect::clone(&whole);
-    seen.prompts.retain(|prompt| actor.may(Action::Read, &prompt.path));
+    seen.prompts
+        .retain(|prompt| actor.may(Action::Read, &prompt.path));
     Ok(Arc::new(seen))
 }
 
@@ -62,7 +69,12 @@ async fn whole(api: &Api, actor: &Actor, about: &About) -> Result<Arc<Effect>, R
     if let Some(known) = api.effects.get(&key()) {
         return Ok(known);
     }
-    let _one = api.effects.one.acquire().await.map_err(|error| internal(&error))?;
+    let _one = api
+        .effects
+        .one
+        .acquire()
+        .await
+        .map_err(|error| internal(&error))?;
     let key = key();
     if let Some(known) = api.effects.get(&key) {
         return Ok(known);
@@ -71,7 +83,11 @@ async fn whole(api: &Api, actor: &Actor, about: &About) -> Result<Arc<Effect>, R
     let Some(repository) = api.registry.library().repository().cloned() else {
         return Ok(Arc::default());
     };
-    let (registry, base, head) = (api.registry.clone(), about.base.clone(), about.row.head.clone());
+    let (registry, base, head) = (
+        api.registry.clone(),
+        about.base.clone(),
+        about.row.head.clone(),
+    );
     let gone = CancellationToken::new();
     let waits = gone.clone().drop_guard();
     let made = tokio::task::spawn_blocking(move || {
@@ -95,7 +111,11 @@ async fn whole(api: &Api, actor: &Actor, about: &About) -> Result<Arc<Effect>, R
     .map_err(|error| internal(&error))?;
     drop(waits.disarm());
     let made = Arc::new(made);
-    let mut kept = api.effects.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = api
+        .effects
+        .kept
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     kept.put(key, made.clone());
     Ok(made)
 }

@@ -54,7 +54,11 @@ pub async fn inbox(api: &Api, actor: &Actor) -> Result<Inbox, Refusal> {
                 (review.at, &*review.reviewer, what)
             }));
             let revisions = proposals.revisions(row.number).await?;
-            said.extend(revisions.iter().map(|r| (r.pushed_at, &*r.pushed_by, "revised")));
+            said.extend(
+                revisions
+                    .iter()
+                    .map(|r| (r.pushed_at, &*r.pushed_by, "revised")),
+            );
             said.sort_by_key(|(at, ..)| *at);
             if let Some((_, from, what)) = said.last()
                 && **from != *actor.name
@@ -68,7 +72,10 @@ pub async fn inbox(api: &Api, actor: &Actor) -> Result<Inbox, Refusal> {
             }
             continue;
         }
-        let may = row.touches().iter().all(|path| actor.may(Action::Review, path));
+        let may = row
+            .touches()
+            .iter()
+            .all(|path| actor.may(Action::Review, path));
         if may && own_verdict(&about, actor).is_none() {
             out.to_review.push(summary);
         }

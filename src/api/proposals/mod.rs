@@ -25,7 +25,7 @@ use crate::gate::merge::MergeError;
 use crate::gate::propose::ProposingError;
 use crate::gate::publish::PublishError;
 use crate::proposals::state::{self, State as Stands};
-use crate::proposals::{About, ProposeError, Proposals, TalkError, tag};
+use crate::proposals::{About, Proposals, ProposeError, TalkError, tag};
 
 use view::Summary;
 
@@ -46,7 +46,10 @@ pub(super) fn routes() -> Router<Api> {
         .route("/api/v1/proposals/{number}/revisions", post(write::revise))
         .route("/api/v1/proposals/{number}/reviews", post(write::give))
         .route("/api/v1/proposals/{number}/comments", post(write::say))
-        .route("/api/v1/proposals/{number}/comments/{id}", patch(write::mend))
+        .route(
+            "/api/v1/proposals/{number}/comments/{id}",
+            patch(write::mend),
+        )
         .route("/api/v1/proposals/{number}/merge", post(write::bring))
         .route("/api/v1/proposals/{number}/close", post(write::end))
         .route("/api/v1/proposals/{number}/reopen", post(write::again))
@@ -67,10 +70,16 @@ pub(super) fn proposals(api: &Api) -> Result<(&Arc<Gate>, &Arc<Proposals>), Refu
 
 /// A number of a URL; what is none is absent.
 fn number(text: &str) -> Result<i64, Refusal> {
-    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| {
-        let shown: String = text.chars().take(40).collect();
-        Refusal::new(StatusCode::NOT_FOUND, format!("there is no proposal {shown}"))
-    })
+    text.parse()
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or_else(|| {
+            let shown: String = text.chars().take(40).collect();
+            Refusal::new(
+                StatusCode::NOT_FOUND,
+                format!("there is no proposal {shown}"),
+            )
+        })
 }
 
 /// A proposal that an actor may see, with what is needed to judge it.
@@ -82,7 +91,11 @@ pub async fn about(api: &Api, actor: &Actor, number: i64) -> Result<About, Refus
 
 /// What the caller says they have seen: `If-Match`, without its quotes. None where they say nothing, or `*`.
 fn seen(headers: &HeaderMap) -> Option<String> {
-    let text = headers.get(header::IF_MATCH)?.to_str().unwrap_or("?").trim();
+    let text = headers
+        .get(header::IF_MATCH)?
+        .to_str()
+        .unwrap_or("?")
+        .trim();
     let tag = text.strip_prefix("W/").unwrap_or(text).trim_matches('"');
     (tag != "*").then(|| tag.to_owned())
 }
@@ -187,7 +200,10 @@ pub async fn page(
 ) -> Result<(Vec<Summary>, Option<i64>), Refusal> {
     let (_, proposals) = proposals(api)?;
     let most = usize::try_from(most).unwrap_or(1);
-    let (rows, next) = proposals.page(actor, stands, before, most).await.map_err(talk)?;
+    let (rows, next) = proposals
+        .page(actor, stands, before, most)
+        .await
+        .map_err(talk)?;
     let counts = proposals.comment_counts().await?;
     let summaries = rows.iter().map(|row| {
         let count = counts.iter().find(|(number, _)| *number == row.number);

@@ -250,7 +250,10 @@ pub(super) fn refusals(refusals: &[MergeRefusal]) -> Vec<Why> {
 }
 
 fn problems(standing: &Standing) -> Vec<Problem> {
-    let found = standing.checked.iter().flat_map(|checked| &checked.problems);
+    let found = standing
+        .checked
+        .iter()
+        .flat_map(|checked| &checked.problems);
     found
         .map(|problem| Problem {
             severity: problem.severity.as_str(),
@@ -278,7 +281,10 @@ pub async fn detail(api: &Api, actor: &Actor, about: &About) -> Result<Detail, R
         Ok(_) => Vec::new(),
         Err(all) => refusals(all),
     };
-    let errors = problems.iter().filter(|problem| problem.severity == "error").count();
+    let errors = problems
+        .iter()
+        .filter(|problem| problem.severity == "error")
+        .count();
     if errors > 0 {
         why.push(Why {
             code: "problems",
@@ -396,14 +402,16 @@ async fn threads(
             let place = match (&row.path, &row.place_commit, row.line) {
                 (Some(path), Some(commit), Some(line)) => {
                     let side = row.side.clone().unwrap_or_default();
-                    let at = if side == "old" { base.as_deref() } else { Some(&*head) };
+                    let at = if side == "old" {
+                        base.as_deref()
+                    } else {
+                        Some(&*head)
+                    };
                     let then = text(commit, path);
                     let then_now = then.zip(at.and_then(|at| text(at, path)));
                     let now = match &then_now {
                         // a render is the same where its prompt is
-                        Some((then, now)) if row.example.is_some() => {
-                            (then == now).then_some(line)
-                        }
+                        Some((then, now)) if row.example.is_some() => (then == now).then_some(line),
                         Some((then, now)) => {
                             let at = usize::try_from(line).unwrap_or(0);
                             place::carried(then, now, at).and_then(|line| i64::try_from(line).ok())
@@ -464,7 +472,10 @@ pub struct Conflicts {
 pub async fn conflicts(api: &Api, actor: &Actor, about: &About) -> Result<Conflicts, Refusal> {
     let (gate, _) = proposals(api)?;
     let standing = gate.standing(actor, about).await.map_err(merging)?;
-    let files = standing.conflicts.into_iter().filter(|file| actor.may(Action::Read, &file.path));
+    let files = standing
+        .conflicts
+        .into_iter()
+        .filter(|file| actor.may(Action::Read, &file.path));
     let files = files.map(|file| {
         let sides = [&file.base, &file.first, &file.other];
         let is_text = |bytes: &Vec<u8>| std::str::from_utf8(bytes).is_ok();

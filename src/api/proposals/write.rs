@@ -205,7 +205,13 @@ pub async fn review(
 ) -> Result<(ReviewRow, Vec<String>), Refusal> {
     let (gate, proposals) = proposals(api)?;
     let row = proposals
-        .review(&by.actor, number, said.tag.as_deref(), head, (verdict, message))
+        .review(
+            &by.actor,
+            number,
+            said.tag.as_deref(),
+            head,
+            (verdict, message),
+        )
         .await
         .map_err(talk)?;
     let noted = gate.note(by, verdict.as_str(), number, head, None).await;
@@ -267,7 +273,9 @@ pub async fn comment(
     new: NewComment,
 ) -> Result<CommentRow, Refusal> {
     let (_, proposals) = proposals(api)?;
-    let made = proposals.comment(&by.actor, number, said.tag.as_deref(), new).await;
+    let made = proposals
+        .comment(&by.actor, number, said.tag.as_deref(), new)
+        .await;
     made.map_err(talk)
 }
 
@@ -443,7 +451,9 @@ pub async fn close(
 ) -> Result<crate::store::ProposalRow, Refusal> {
     let (gate, proposals) = proposals(api)?;
     let change = (to, title, body);
-    let row = proposals.change(&by.actor, number, said.tag.as_deref(), change).await;
+    let row = proposals
+        .change(&by.actor, number, said.tag.as_deref(), change)
+        .await;
     let row = row.map_err(talk)?;
     let action = match to {
         Some(Stands::Closed) => "close",
@@ -462,7 +472,14 @@ struct Nothing {}
 async fn becomes(api: &Api, text: &str, request: Request, to: Stands) -> Result<Response, Refusal> {
     let number = number(text)?;
     let Asked { by, seen, .. } = asked::<Nothing>(request, MAX_BODY).await?;
-    let row = close(api, &by, number, &Said { tag: seen }, (Some(to), None, None)).await?;
+    let row = close(
+        api,
+        &by,
+        number,
+        &Said { tag: seen },
+        (Some(to), None, None),
+    )
+    .await?;
     Ok(tagged(&row, &super::view::Summary::of(&row, 0)))
 }
 
@@ -509,14 +526,21 @@ pub(super) async fn change(
 }
 
 /// What takes a merged proposal back: edits of main as it is now, which is given with them.
-async fn reverting(api: &Api, by: &By, number: i64) -> Result<(String, String, Vec<Edit>), Refusal> {
+async fn reverting(
+    api: &Api,
+    by: &By,
+    number: i64,
+) -> Result<(String, String, Vec<Edit>), Refusal> {
     let about = about(api, &by.actor, number).await?;
     let (Some(merge), Some(main)) = (about.row.merge_commit.clone(), about.main.clone()) else {
         let detail = match about.state() {
             Stands::Merged => format!(
                 "proposal {number} came to main by a push, not by a merge made here; take it back with git revert"
             ),
-            _ => format!("proposal {number} is {}; only what is merged is taken back", about.row.state),
+            _ => format!(
+                "proposal {number} is {}; only what is merged is taken back",
+                about.row.state
+            ),
         };
         return Err(Refusal::new(StatusCode::CONFLICT, detail));
     };
@@ -531,7 +555,9 @@ async fn reverting(api: &Api, by: &By, number: i64) -> Result<(String, String, V
     match found {
         Ok(edits) if edits.is_empty() => Err(Refusal::new(
             StatusCode::CONFLICT,
-            format!("main has nothing of proposal {number} any more: there is nothing to take back"),
+            format!(
+                "main has nothing of proposal {number} any more: there is nothing to take back"
+            ),
         )),
         Ok(edits) => Ok((main, about.row.title, edits)),
         Err(conflicts) => {
@@ -548,7 +574,12 @@ async fn reverting(api: &Api, by: &By, number: i64) -> Result<(String, String, V
 }
 
 /// Proposes to take a merged proposal back.
-pub async fn revert(api: &Api, by: By, number: i64, why: &str) -> Result<(Written, Vec<String>), Refusal> {
+pub async fn revert(
+    api: &Api,
+    by: By,
+    number: i64,
+    why: &str,
+) -> Result<(Written, Vec<String>), Refusal> {
     let (main, of, edits) = reverting(api, &by, number).await?;
     let title = crate::proposals::state::title(&format!("Revert proposal {number}: {of}"));
     let body = why.trim().to_owned();

@@ -56,7 +56,9 @@ async fn every_url_lets_in_who_the_table_says() {
             .path
             .replace("{name}", "triage")
             .replace("{*folder}", "sre")
-            .replace("{*rest}", "HEAD");
+            .replace("{*rest}", "HEAD")
+            .replace("{number}", "1")
+            .replace("{id}", "1");
         for (method, need) in [("GET", route.read), ("POST", route.write)] {
             let nobody = send(server.address, method, &path, &[], b"").await;
             if nobody.status == 404 {
