@@ -28,6 +28,10 @@ docs:
 bench *args:
     cargo bench {{args}}
 
+# Cuebook beside a floor and other MCP servers, about 12 minutes; installs them below target/. `quick` only shows that it runs.
+bench-peers *args:
+    python3 benches/peers/run.py {{args}}
+
 # Two minutes of hostile templates beside honest clients; fails when these feel it.
 soak:
     cargo bench --bench soak

@@ -21,7 +21,6 @@ use crate::config::Config;
 use crate::gate::Gate;
 use crate::git::{self, Repository, pack};
 use crate::git_http;
-use crate::history::History;
 use crate::http::Allowed;
 #[cfg(unix)]
 use crate::http::serve_unix;
@@ -33,7 +32,6 @@ use crate::registry::{self, Registry};
 use crate::router::{AppState, router};
 use crate::search::Search;
 use crate::starter::Language;
-use crate::store::Store;
 use crate::upstream::{Mode, Upstream};
 use crate::versions;
 use data_dir::{Opened, open};
@@ -188,10 +186,11 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         remember: false,
         renderer: config.renderer(),
     };
+    let config_of = config.clone();
     let opened = tokio::task::spawn_blocking(move || {
         // a server that cannot render safely does not begin to
         settings.renderer.prove().map_err(anyhow::Error::msg)?;
-        open(what, settings)
+        open(what, settings, &config_of)
     })
     .await??;
     let Opened {
@@ -200,6 +199,8 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         created,
         session_key,
         data_dir,
+        records,
+        kept,
         lock,
         read_only,
     } = opened;
@@ -209,18 +210,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         .clone()
         .unwrap_or_else(|| format!("http://{address}"));
     let shutdown = CancellationToken::new();
-    let records = match (&data_dir, &read_only) {
-        (Some(data_dir), Some(why)) => {
-            let records = Records::read_only(data_dir, why.clone(), config.records());
-            Some(Arc::new(records))
-        }
-        (Some(data_dir), None) => Some(open_records(data_dir, config).await),
-        (None, _) => None,
-    };
-    let kept = match &records {
-        Some(records) => kept_versions(&registry, records).await,
-        None => None,
-    };
+    let kept = kept.map(Arc::new);
     let search = Arc::new(Search::new());
     let mut mcp =
         mcp::Service::new(registry.clone(), config.mcp(session_key)).with_search(search.clone());
@@ -372,39 +362,6 @@ async fn tidy(
             Ok(Err(error)) => tracing::debug!(%error, "the repository could not be tidied"),
         }
     }
-}
-
-/// Reads the versions that the database has kept, and counts on from them. What is served needs neither.
-async fn kept_versions(registry: &Arc<Registry>, records: &Records) -> Option<Arc<History>> {
-    let kept = versions::load(records.store().ok()?)
-        .await
-        .inspect_err(|error| tracing::error!(%error, "the kept versions could not be read"))
-        .ok()??;
-    let counting = registry.clone();
-    let from = kept.clone();
-    let counted = tokio::task::spawn_blocking(move || counting.count_from(from)).await;
-    if let Ok(Err(error)) = counted {
-        tracing::error!(%error, "versions could not be counted on from those that were kept");
-    }
-    Some(Arc::new(kept))
-}
-
-/// Opens the database. What is served needs none: without it nothing is proposed or recorded, and the rest goes on.
-async fn open_records(data_dir: &Path, config: &Config) -> Arc<Records> {
-    let database = data_dir.join("cuebook.db");
-    let store = match Store::open(&database).await {
-        Ok(store) => {
-            if let Some(mended) = store.mended() {
-                tracing::error!("{mended}");
-            }
-            Ok(store)
-        }
-        Err(error) => {
-            tracing::error!(%error, path = %database.display(), "prompts are served and published, but nothing can be proposed or recorded");
-            Err(format!("{}: {error}", database.display()))
-        }
-    };
-    Arc::new(Records::new(data_dir, store, config.records()))
 }
 
 #[allow(

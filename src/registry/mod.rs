@@ -6,6 +6,7 @@
 pub mod candidate;
 mod changes;
 mod check;
+mod error;
 pub mod numbering;
 mod revisions;
 pub mod source;
@@ -25,7 +26,7 @@ use tokio::sync::watch as channel;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{Catalog, Difference, Revision, Update};
-use crate::git::{GitError, Repository, SERVED, read_again};
+use crate::git::{Repository, SERVED, read_again};
 use crate::history::History;
 use crate::prompt::{Limits, Problem};
 use crate::workers::{Check, Renderer};
@@ -33,10 +34,11 @@ use crate::workers::{Check, Renderer};
 use candidate::{Candidate, Checked, KEPT_CANDIDATES};
 pub use changes::Changes;
 pub use check::check;
+pub use error::OpenError;
 use numbering::{Numbering, Progress};
 pub use revisions::AtError;
 use source::{CommitTree, Library, WorkTree};
-use versions::{Labelled, NumbersAt, ReadVersions, Ready};
+use versions::{Labelled, NumbersAt, ReadVersions, Ready, goes_on_from};
 
 /// Catalogs of other commits that are kept for `name@<commit>`.
 const KEPT_REVISIONS: usize = 8;
@@ -90,27 +92,6 @@ pub struct Status {
     pub warning_count: usize,
     /// Why the last attempt to read the library failed, when it did.
     pub read_error: Option<String>,
-}
-
-/// Why there is no catalog to begin with.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// git failed.
-    #[error(transparent)]
-    Git(#[from] GitError),
-    /// Reading failed.
-    #[error("the library could not be read: {0}")]
-    Io(#[from] std::io::Error),
-}
-
-impl OpenError {
-    /// The error of git that it comes from.
-    fn git(&self) -> Option<&GitError> {
-        match self {
-            Self::Git(error) => Some(error),
-            Self::Io(_) => None,
-        }
-    }
 }
 
 /// How a registry behaves.
@@ -184,6 +165,16 @@ pub enum Refreshed {
 impl Registry {
     /// Reads the library and serves it. A bad tip is no error: what is good is served, and the status says so.
     pub fn open(library: Library, settings: Settings) -> Result<Self, OpenError> {
+        Self::open_from(library, settings, None)
+    }
+
+    /// The same, counting versions on from those that were kept, where what is served goes on from them.
+    pub fn open_from(
+        library: Library,
+        settings: Settings,
+        kept: Option<History>,
+    ) -> Result<Self, OpenError> {
+        let kept = kept.filter(|history| goes_on_from(&library, history));
         let empty = Arc::new(Catalog::empty(Revision::WorkTree, &settings.limits));
         let snapshot = Snapshot {
             catalog: empty.clone(),
@@ -214,7 +205,7 @@ impl Registry {
                 NonZeroUsize::new(KEPT_UNCLEAN).unwrap_or(NonZeroUsize::MIN),
             )),
             reading_revisions: tokio::sync::Semaphore::new(2),
-            numbering: Mutex::default(),
+            numbering: Mutex::new(kept.map(Numbering::kept)),
             progress: Progress::default(),
             counting_error: Mutex::default(),
             versions: Mutex::new(LruCache::new(

@@ -18,6 +18,7 @@ use crate::workers::Check;
 use super::check::run;
 use super::numbering::Numbering;
 use super::revisions::AtError;
+use super::source::Library;
 use super::{OpenError, Registry, Snapshot};
 
 /// Time between two attempts to count, when one fails.
@@ -80,6 +81,15 @@ impl Snapshot {
     pub fn latest_version(&self, name: &str) -> Option<u64> {
         self.history.as_deref()?.latest(name)
     }
+}
+
+/// Whether main goes on from where versions were counted to.
+pub(super) fn goes_on_from(library: &Library, history: &History) -> bool {
+    let (Some(repository), Some(counted)) = (library.repository(), history.tip()) else {
+        return false;
+    };
+    let tip = repository.main_tip().ok().flatten();
+    tip.is_some_and(|tip| repository.reachable(&hex(&counted), &tip).is_ok())
 }
 
 impl Registry {
@@ -169,27 +179,6 @@ impl Registry {
         }
     }
 
-    /// Counts on from versions that were kept, unless they are known already; does nothing where what is served does not
-    /// go on from them. Blocks for as long as what is new takes.
-    pub fn count_from(&self, kept: History) -> Result<(), GitError> {
-        let Some(repository) = self.library.repository() else {
-            return Ok(());
-        };
-        let _refreshing = self
-            .refreshing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let now = self.snapshot();
-        let mut numbering = Numbering::kept(kept);
-        if let Some(served) = now.status.served.as_deref()
-            && now.history.is_none()
-            && numbering.advance(repository, served)?
-        {
-            self.put_beside(&now, numbering);
-        }
-        Ok(())
-    }
-
     /// Puts versions beside what is served.
     fn put_beside(&self, now: &Snapshot, numbering: Numbering) {
         let history = Some(numbering.history.clone());
@@ -217,6 +206,8 @@ impl Registry {
                     history: None,
                     ..(*now).clone()
                 }));
+                // should this count fail, the one in the background goes on
+                self.generation.send_replace(now.generation);
             }
         }
         self.count()

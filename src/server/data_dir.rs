@@ -3,14 +3,22 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 
+use tokio::runtime::Handle;
+
 use super::Serve;
+use crate::config::Config;
 use crate::git::{self, Repository};
+use crate::history::History;
+use crate::records::Records;
 use crate::registry::source::{Library, PARTS};
 use crate::registry::{self, Registry};
 use crate::starter::{self, Language};
+use crate::store::Store;
+use crate::versions;
 
 /// What is served, opened.
 pub(super) struct Opened {
@@ -20,13 +28,21 @@ pub(super) struct Opened {
     pub(super) session_key: [u8; 32],
     /// Where there is one, pushes are taken.
     pub(super) data_dir: Option<PathBuf>,
+    /// What was used, delivered and done, where there is a data directory.
+    pub(super) records: Option<Arc<Records>>,
+    /// The versions that the database held.
+    pub(super) kept: Option<History>,
     pub(super) lock: Option<File>,
     /// Why nothing is written, where that is so.
     pub(super) read_only: Option<String>,
 }
 
-/// Opens what is to be served; a data directory is made, locked and tidied.
-pub(super) fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<Opened> {
+/// Opens what is to be served; a data directory is made, locked and tidied. Blocks, on a thread of the runtime that may.
+pub(super) fn open(
+    what: Serve,
+    settings: registry::Settings,
+    config: &Config,
+) -> anyhow::Result<Opened> {
     match what {
         Serve::Watch(root) => {
             let library = Library::find(&root)?;
@@ -42,6 +58,8 @@ pub(super) fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<
                 created: false,
                 session_key: random_key()?,
                 data_dir: None,
+                records: None,
+                kept: None,
                 lock: None,
                 read_only: None,
             })
@@ -58,7 +76,7 @@ pub(super) fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<
                      followed or recorded; mount it so that it can be written, and restart the server",
                     place.display()
                 );
-                return open_read_only(path, why, settings);
+                return open_read_only(path, why, settings, config);
             }
             let lock = lock(&path)?;
             let created = !library.join("HEAD").exists();
@@ -93,8 +111,13 @@ pub(super) fn open(what: Serve, settings: registry::Settings) -> anyhow::Result<
                 remember: true,
                 ..settings
             };
+            // before the library is read: a label that is served needs the versions, and counting them can take long
+            let (records, kept) = Handle::current().block_on(open_records(&path, config));
+            let library_of = Library::Bare(repository);
             Ok(Opened {
-                registry: Registry::open(Library::Bare(repository), settings)?,
+                registry: Registry::open_from(library_of, settings, kept.clone())?,
+                records: Some(records),
+                kept,
                 session_key: session_key(&path.join("session.key"))?,
                 library,
                 created,
@@ -112,6 +135,7 @@ fn open_read_only(
     path: PathBuf,
     why: String,
     settings: registry::Settings,
+    config: &Config,
 ) -> anyhow::Result<Opened> {
     let library = path.join("library.git");
     if !library.join("HEAD").exists() {
@@ -129,6 +153,12 @@ fn open_read_only(
         created: false,
         // without the stored one, sessions end with this process
         session_key: stored_key(&path.join("session.key")).map_or_else(random_key, Ok)?,
+        records: Some(Arc::new(Records::read_only(
+            &path,
+            why.clone(),
+            config.records(),
+        ))),
+        kept: None,
         data_dir: Some(path),
         lock: None,
         read_only: Some(why),
@@ -260,4 +290,30 @@ fn session_key(path: &Path) -> anyhow::Result<[u8; 32]> {
     file.sync_all()?;
     std::fs::rename(&temporary, path)?;
     Ok(key)
+}
+
+/// Opens the database and reads the versions it holds. What is served needs neither: without it nothing is proposed or
+/// recorded, versions are counted from git, and the rest goes on.
+async fn open_records(data_dir: &Path, config: &Config) -> (Arc<Records>, Option<History>) {
+    let database = data_dir.join("cuebook.db");
+    let opened = Store::open(&database).await;
+    let mut kept = None;
+    let store = match opened {
+        Ok(store) => {
+            if let Some(mended) = store.mended() {
+                tracing::error!("{mended}");
+            }
+            match versions::load(&store).await {
+                Ok(history) => kept = history,
+                Err(error) => tracing::error!(%error, "the kept versions could not be read"),
+            }
+            Ok(store)
+        }
+        Err(error) => {
+            tracing::error!(%error, path = %database.display(), "prompts are served and published, but nothing can be proposed or recorded");
+            Err(format!("{}: {error}", database.display()))
+        }
+    };
+    let records = Arc::new(Records::new(data_dir, store, config.records()));
+    (records, kept)
 }

@@ -241,3 +241,61 @@ fn a_file_of_labels_is_read_once_however_many_ask() {
     assert_eq!(moves("a"), expected);
     assert_eq!(moves("b"), []);
 }
+
+#[test]
+fn a_start_counts_on_from_what_was_kept_also_where_a_label_is_served() {
+    let files = |text: &str| -> Files {
+        [
+            (
+                "cuebook.toml".to_owned(),
+                "serve = \"production\"\n".to_owned(),
+            ),
+            (
+                "labels.toml".to_owned(),
+                "[production]\na = \"v1\"\n".to_owned(),
+            ),
+            ("prompts/a.md".to_owned(), text.to_owned()),
+        ]
+        .into()
+    };
+    let commits: Vec<Made> = ["one", "two", "three"]
+        .into_iter()
+        .map(|text| Made {
+            files: files(text),
+            merge: false,
+        })
+        .collect();
+    let made = Histories::new(&commits);
+    let opened = |kept: Option<History>| {
+        let library = Library::find(&made.path()).unwrap();
+        let registry = Registry::open_from(library, Settings::default(), kept).unwrap();
+        let snapshot = registry.snapshot();
+        assert_eq!(snapshot.status.tip, snapshot.status.served);
+        (
+            snapshot.history.clone().unwrap(),
+            snapshot.served_version("a").map(|(n, _)| n),
+        )
+    };
+    let cold = made.cold(2).history;
+    assert_eq!(opened(None), (cold.clone(), Some(1)));
+    for at in 0..3 {
+        let kept = (*made.cold(at).history).clone();
+        assert_eq!(opened(Some(kept)), (cold.clone(), Some(1)), "{at}");
+    }
+    // what was kept is what is counted on from: one version more than there was shows
+    let before = made.cold(1).history;
+    let names = before.names().map(|(name, numbered)| {
+        let mut numbered = (**numbered).clone();
+        numbered.versions.insert(0, numbered.versions[0].clone());
+        (name.clone(), numbered)
+    });
+    let more = History::kept(before.tip().unwrap(), names, before.labels().cloned());
+    assert_eq!(opened(Some(more)).0.latest("a"), Some(4));
+    // what another main had is not
+    let other = Histories::new(&[Made {
+        files: files("another"),
+        merge: false,
+    }]);
+    let other = (*other.cold(0).history).clone();
+    assert_eq!(opened(Some(other)), (cold, Some(1)));
+}
