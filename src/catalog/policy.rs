@@ -200,11 +200,10 @@ mod tests {
             fn plain(parts: &[&str], names: &[&str]) -> bool {
                 match (parts.split_first(), names.split_first()) {
                     (None, None) => true,
-                    (None, Some(_)) => false,
                     (Some((&"**", rest)), _) => {
                         (0..=names.len()).any(|skip| plain(rest, &names[skip..]))
                     }
-                    (Some(_), None) => false,
+                    (None, Some(_)) | (Some(_), None) => false,
                     (Some((part, rest)), Some((name, names))) => {
                         let fits = match part.strip_suffix('*') {
                             Some(start) => name.starts_with(start),

@@ -216,7 +216,9 @@ pub fn prompts(
             .would_be(repository, commit, cancel)
             .map_err(|error| match error {
                 crate::registry::OpenError::Git(error) => VersionsError::Git(error),
-                error => VersionsError::Git(GitError::Io(std::io::Error::other(error.to_string()))),
+                error @ crate::registry::OpenError::Io(_) => {
+                    VersionsError::Git(GitError::Io(std::io::Error::other(error.to_string())))
+                }
             })?;
     let check = registry.renderer().check(cancel.clone());
     let mut room = Room(LINES);
