@@ -29,4 +29,5 @@ pub mod store;
 pub mod telemetry;
 pub mod upstream;
 pub mod versions;
+pub mod web;
 pub mod workers;

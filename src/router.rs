@@ -20,6 +20,7 @@ use crate::mcp;
 use crate::records::Records;
 use crate::registry::{Registry, Status};
 use crate::upstream::{self, Upstream};
+use crate::web::{self, Visit, Web};
 
 /// What the handlers share.
 #[derive(Debug, Clone)]
@@ -58,8 +59,14 @@ pub fn router(state: AppState) -> Router {
         .route("/mcp/", any(mcp::http::whole))
         .route("/mcp/{*folder}", any(mcp::http::folder))
         .with_state(endpoint);
+    let web = Web::new(
+        state.api.clone(),
+        state.mcp.clone(),
+        state.upstream.clone(),
+        state.url.clone(),
+        state.git.is_some(),
+    );
     let router = Router::new()
-        .route("/", get(front))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .with_state(state.clone())
@@ -70,37 +77,11 @@ pub fn router(state: AppState) -> Router {
             None => git_http::none(),
         })
         .merge(api::routes(state.api))
-        .fallback(not_found)
-        .layer(middleware::from_fn_with_state(access, actor));
+        .merge(web::routes(web.clone()))
+        .merge(Router::new().fallback(not_found).with_state(web.clone()))
+        .layer(middleware::from_fn_with_state(access, actor))
+        .layer(middleware::from_fn_with_state(web, web::page::dressed));
     layers(router, allowed)
-}
-
-/// What this is and how to connect, for whoever opens the address in a browser.
-async fn front(State(state): State<AppState>) -> Response {
-    let snapshot = state.registry.snapshot();
-    let title = snapshot.catalog.title().unwrap_or("A library of prompts");
-    let count = snapshot.catalog.list(None).len();
-    let prompts = if count == 1 { "prompt" } else { "prompts" };
-    let page = format!(
-        "{title}\n\nThis is Cuebook, a prompt registry. It serves {count} {prompts} over the Model Context Protocol.\n\n\
-         MCP endpoint   {url}/mcp\nOne folder     {url}/mcp/<folder>\n{git}Health         {url}/healthz and {url}/readyz\n\n\
-         `cuebook connect CLIENT` prints the configuration for an editor, e.g.\n\n  \
-         claude mcp add --transport http cuebook {url}/mcp\n",
-        url = state.url,
-        git = if state.git.is_some() {
-            format!("The library    git clone {}/library.git\n", state.url)
-        } else {
-            String::new()
-        },
-    );
-    (
-        [(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/plain; charset=utf-8"),
-        )],
-        page,
-    )
-        .into_response()
 }
 
 /// The process answers.
@@ -261,10 +242,13 @@ fn messages(now: &Status) -> Vec<String> {
     messages
 }
 
-async fn not_found(uri: Uri) -> Response {
+async fn not_found(State(web): State<Web>, visit: Visit, uri: Uri) -> Response {
     // Clients look there for authorization metadata, and read anything but a plain miss as an answer.
     if uri.path().starts_with("/.well-known/") {
         return (StatusCode::NOT_FOUND, "not found\n").into_response();
+    }
+    if web::wants_html(&visit.headers) && !web::page::is_for_programs(uri.path()) {
+        return web::page::nothing(&web, &visit).await;
     }
     (StatusCode::NOT_FOUND, json_error("there is nothing here")).into_response()
 }

@@ -180,6 +180,7 @@ struct Composed {
 /// Puts the parts together and starts what runs beside the requests.
 async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::Result<Composed> {
     let allowed = Arc::new(Allowed::new(config.public_url.as_deref())?);
+    crate::web::prove().map_err(anyhow::Error::msg)?;
     let settings = registry::Settings {
         limits: config.limits.clone(),
         notify_body_edits: config.notify_body_edits,

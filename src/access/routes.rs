@@ -73,6 +73,10 @@ pub static ROUTES: &[Route] = &[
     both("/library.git/git-receive-pack", PROPOSE),
     both("/library.git/{*rest}", Need::Known),
     both("/", READ),
+    // the same for everyone: what pages load, and the language of a browser
+    both("/assets/{file}", Need::Nothing),
+    both("/favicon.ico", Need::Nothing),
+    both("/language", Need::Nothing),
     both("/api/v1/search", READ),
     both("/api/v1/preview", PROPOSE),
     both("/api/v1/changes", PUBLISH),

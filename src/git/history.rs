@@ -165,6 +165,24 @@ impl Repository {
         Ok(paths.collect())
     }
 
+    /// Paths of files that a commit changes against where it left `tip`, in their order and at most so many.
+    pub fn changed_since(
+        &self,
+        tip: &str,
+        head: &str,
+        most: usize,
+    ) -> Result<Vec<String>, GitError> {
+        let base = {
+            let repository = self.library()?;
+            match repository.merge_base(git2::Oid::from_str(tip)?, git2::Oid::from_str(head)?) {
+                Ok(base) => base.to_string(),
+                Err(error) if error.code() == git2::ErrorCode::NotFound => tip.to_owned(),
+                Err(error) => return Err(error.into()),
+            }
+        };
+        self.differing(&base, head, most)
+    }
+
     /// Names of the refs below a prefix whose commits `tip` has.
     pub fn merged(&self, tip: &str, prefix: &str) -> Result<HashSet<String>, GitError> {
         let mut command = git_with(self.path(), &[]);

@@ -22,3 +22,4 @@ mod resources;
 mod search;
 mod support;
 mod upstream;
+mod web;
