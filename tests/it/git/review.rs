@@ -472,6 +472,7 @@ async fn the_effect_is_of_every_prompt_that_is_reached() {
                 { "old": 1, "new": 1, "text": "Hello Mina." },
                 { "old": 2, "text": "Be kind." },
                 { "new": 2, "text": "Be brief." },
+                { "old": 3, "new": 3, "text": "" },
             ]] },
             { "role_before": "assistant", "role_after": "assistant", "hunks": [] },
         ])
