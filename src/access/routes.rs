@@ -135,6 +135,19 @@ pub static ROUTES: &[Route] = &[
     both("/api/v1/audit/export", ADMIN),
     both("/api/v1/verify", ADMIN),
     both("/api/v1/reindex", ADMIN),
+    both("/api/v1/inbox", READ),
+    row("/api/v1/proposals", READ, PROPOSE),
+    row("/api/v1/proposals/{number}", READ, PROPOSE),
+    both("/api/v1/proposals/{number}/effect", READ),
+    both("/api/v1/proposals/{number}/conflicts", READ),
+    both("/api/v1/proposals/{number}/revisions", PROPOSE),
+    both("/api/v1/proposals/{number}/reviews", PROPOSE),
+    both("/api/v1/proposals/{number}/comments", PROPOSE),
+    both("/api/v1/proposals/{number}/comments/{id}", PROPOSE),
+    both("/api/v1/proposals/{number}/merge", PUBLISH),
+    both("/api/v1/proposals/{number}/close", PROPOSE),
+    both("/api/v1/proposals/{number}/reopen", PROPOSE),
+    both("/api/v1/proposals/{number}/revert", PROPOSE),
 ];
 
 /// What a URL takes, by how the router has it; none where it has no row.

@@ -23,7 +23,7 @@ use crate::git::GitError;
 use crate::git::commit::Edit;
 
 /// Longest request, in bytes: an edit of a large resource, in base64.
-const MAX_BODY: usize = 16 * 1024 * 1024;
+pub(super) const MAX_BODY: usize = 16 * 1024 * 1024;
 /// Changes that are made at once; each may hold as much as a request.
 pub(super) const CHANGES: usize = 16;
 /// How long a change waits for its place.
@@ -44,7 +44,7 @@ struct Ask {
 /// The content of a file.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum NewContent {
+pub(super) enum NewContent {
     Text(String),
     Bytes { base64: String },
 }
@@ -160,7 +160,7 @@ pub(super) async fn place(api: &Api) -> Result<OwnedSemaphorePermit, Refusal> {
 }
 
 /// A message that a commit can have.
-fn message(text: &str) -> Result<String, Refusal> {
+pub(super) fn message(text: &str) -> Result<String, Refusal> {
     let text = text.trim();
     let wrong = |detail: String| Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
     if text.is_empty() {
@@ -197,7 +197,8 @@ pub(crate) fn gate(api: &Api) -> Result<&Arc<Gate>, Refusal> {
     })
 }
 
-fn edits(files: BTreeMap<String, Option<NewContent>>) -> Result<Vec<Edit>, Refusal> {
+/// What happens to which file, by paths that git would take on any system.
+pub(super) fn edits(files: BTreeMap<String, Option<NewContent>>) -> Result<Vec<Edit>, Refusal> {
     if files.is_empty() {
         return Err(Refusal::new(
             StatusCode::UNPROCESSABLE_ENTITY,

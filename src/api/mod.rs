@@ -5,6 +5,7 @@ mod audit;
 pub(crate) mod changes;
 mod deliveries;
 pub mod preview;
+pub mod proposals;
 mod query;
 mod search;
 mod usage;
@@ -67,6 +68,8 @@ pub struct Api {
     pub gate: Option<Arc<Gate>>,
     /// What was used, delivered and done; none where a work tree is served.
     pub records: Option<Arc<Records>>,
+    /// What proposals do, kept.
+    pub effects: Arc<proposals::effect::Effects>,
     /// Changes that are being made; their end is waited for.
     pub writing: TaskTracker,
     /// Places for changes that are made at once.
@@ -91,6 +94,7 @@ impl Api {
             token_days: 90,
             gate: None,
             records: None,
+            effects: Arc::default(),
             writing: TaskTracker::new(),
             changing: Arc::new(Semaphore::new(changes::CHANGES)),
             proving: Arc::default(),
@@ -103,6 +107,7 @@ pub fn routes(api: Api) -> Router {
     Router::new()
         .merge(preview::routes())
         .merge(changes::routes())
+        .merge(proposals::routes())
         .merge(search::routes())
         .merge(verify::routes())
         .merge(usage::routes())

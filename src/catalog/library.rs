@@ -10,6 +10,7 @@ use crate::prompt::name::{is_label, version_number};
 use crate::prompt::problem::{Problem, Severity, nearest};
 use crate::prompt::source::Source;
 
+use super::policy::{Approval, MAX_REQUIRED, PathPattern};
 use super::uri::UriTemplate;
 
 /// The format this release reads.
@@ -47,6 +48,8 @@ pub struct Library {
     pub hide_unlabelled: bool,
     /// Labels that not everyone may move.
     pub protected_labels: Vec<String>,
+    /// Files that take approvals to change.
+    pub approvals: Vec<Approval>,
 }
 
 #[derive(Deserialize)]
@@ -67,6 +70,20 @@ struct LibraryFile {
     protected_labels: Vec<Spanned<String>>,
     #[serde(default)]
     resource: Vec<FamilyEntry>,
+    #[serde(default)]
+    approval: Vec<Spanned<ApprovalEntry>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ApprovalEntry {
+    #[serde(default)]
+    paths: Vec<Spanned<String>>,
+    required: Option<Spanned<i64>>,
+    #[serde(default)]
+    reviewers: Vec<Spanned<String>>,
+    #[serde(default)]
+    rollback: bool,
 }
 
 #[derive(Deserialize)]
@@ -171,6 +188,9 @@ pub fn library(source: &Source, problems: &mut Vec<Problem>) -> Library {
             )),
         }
     }
+    let approvals = file.approval.into_iter();
+    let approvals = approvals.filter_map(|entry| approval(source, entry, problems));
+    let approvals = approvals.collect();
     Library {
         title: file.title,
         instructions: file.instructions,
@@ -178,7 +198,93 @@ pub fn library(source: &Source, problems: &mut Vec<Problem>) -> Library {
         serve,
         hide_unlabelled,
         protected_labels,
+        approvals,
     }
+}
+
+/// A rule of approvals, where nothing is wrong with it.
+fn approval(
+    source: &Source,
+    entry: Spanned<ApprovalEntry>,
+    problems: &mut Vec<Problem>,
+) -> Option<Approval> {
+    let whole = entry.span();
+    let entry = entry.into_inner();
+    let before = problems.len();
+    let mut wrong = |span: Range<usize>, message: String, hint: &str| {
+        problems.push(source.problem(
+            Severity::Error,
+            "approval",
+            span,
+            message,
+            Some(hint.into()),
+        ));
+    };
+    let shown = |text: &str| text.chars().take(80).collect::<String>();
+    if entry.paths.is_empty() {
+        wrong(
+            whole,
+            "an [[approval]] names no paths".into(),
+            "like paths = [\"prompts/sre/**\"]",
+        );
+    }
+    let mut paths = Vec::new();
+    for path in &entry.paths {
+        match PathPattern::parse(path.get_ref()) {
+            Ok(pattern) => paths.push(pattern),
+            Err(fault) => wrong(
+                path.span(),
+                format!(
+                    "`{}` is no pattern of paths: {fault}",
+                    shown(path.get_ref())
+                ),
+                "like \"prompts/sre/**\"",
+            ),
+        }
+    }
+    let required = match &entry.required {
+        None => 1,
+        Some(given) => match u32::try_from(*given.get_ref()) {
+            Ok(number) if (1..=MAX_REQUIRED).contains(&number) => number,
+            _ => {
+                wrong(
+                    given.span(),
+                    format!("{} approvals cannot be required", given.get_ref()),
+                    &format!("a number from 1 to {MAX_REQUIRED}"),
+                );
+                1
+            }
+        },
+    };
+    let mut reviewers = Vec::new();
+    for reviewer in &entry.reviewers {
+        let name = reviewer.get_ref();
+        let bare = name.strip_prefix("group:").unwrap_or(name);
+        if bare.is_empty() || bare.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            wrong(
+                reviewer.span(),
+                format!("`{}` is neither a name nor a group", shown(name)),
+                "like \"mina\", or \"group:sre\"",
+            );
+        } else {
+            reviewers.push(name.clone());
+        }
+    }
+    (problems.len() == before).then_some(Approval {
+        paths,
+        required,
+        reviewers,
+        rollback: entry.rollback,
+    })
+}
+
+/// The approvals that a `cuebook.toml` asks for; none where it cannot be read.
+pub fn approvals(bytes: &[u8]) -> Option<Vec<Approval>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut problems = Vec::new();
+    let library = library(&Source::new(&"cuebook.toml".into(), text), &mut problems);
+    let readable = !problems.iter().any(Problem::is_error);
+    readable.then_some(library.approvals)
 }
 
 fn not_a_label(source: &Source, name: &str, span: Range<usize>) -> Problem {
@@ -381,6 +487,38 @@ mod tests {
             check("protected_labels = [\"a\", \"deadbeef\"]").1,
             ["1:26 label-name"]
         );
+    }
+
+    #[test]
+    fn approvals_are_read_strictly() {
+        let (library, problems) = check(
+            "[[approval]]\npaths = [\"prompts/sre/**\"]\nreviewers = [\"group:sre\", \"mina\"]\nrequired = 2\nrollback = true\n[[approval]]\npaths = [\"labels.toml\"]\n",
+        );
+        assert_eq!(problems, Vec::<String>::new());
+        let [sre, labels] = &library.approvals[..] else {
+            panic!("{library:?}");
+        };
+        assert!(sre.covers("prompts/sre/x.md") && !sre.covers("labels.toml"));
+        assert_eq!((sre.required, sre.rollback), (2, true));
+        assert_eq!(sre.reviewers, ["group:sre", "mina"]);
+        assert_eq!((labels.required, labels.rollback), (1, false));
+        assert_eq!(check("[[approval]]\nrequired = 1\n").1, ["1:1 approval"]);
+        assert_eq!(
+            check("[[approval]]\npaths = [\"/x\"]\n").1,
+            ["2:10 approval"]
+        );
+        for wrong in ["0", "21", "-1"] {
+            let text = format!("[[approval]]\npaths = [\"x\"]\nrequired = {wrong}\n");
+            assert_eq!(check(&text).1, ["3:12 approval"], "{wrong}");
+        }
+        assert_eq!(
+            check("[[approval]]\npaths = [\"x\"]\nreviewers = [\"a b\"]\n").1,
+            ["3:14 approval"]
+        );
+        assert_eq!(check("[[approval]]\npath = [\"x\"]\n").1, ["2:1 toml"]);
+        // what cannot be read asks for nothing that is known
+        assert_eq!(approvals(b"titel = 1"), None);
+        assert_eq!(approvals(b"title = \"T\""), Some(Vec::new()));
     }
 
     #[test]

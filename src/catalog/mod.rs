@@ -13,6 +13,7 @@ mod names;
 mod parallel;
 mod parts;
 mod place;
+pub mod policy;
 pub mod prompts;
 pub mod relabel;
 mod resources;

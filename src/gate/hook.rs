@@ -53,6 +53,7 @@ pub fn run(
         actor: None,
         here: false,
         deed: None,
+        judged: None,
     };
     let mut say = |lines: &[String]| -> io::Result<()> {
         for line in lines {

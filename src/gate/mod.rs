@@ -6,7 +6,10 @@ pub mod hook;
 pub mod install;
 mod leaks;
 mod lines;
+pub mod merge;
 pub mod permit;
+mod policy;
+pub mod propose;
 pub mod publish;
 mod published;
 pub mod pushers;
@@ -29,7 +32,7 @@ use crate::catalog::relabel::LABELS;
 use crate::git::history::NOTHING;
 use crate::git::{GitError, MAIN, Repository};
 use crate::prompt::{Problem, secrets};
-use crate::proposals::{Proposals, ProposeError, head_ref};
+use crate::proposals::Proposals;
 use crate::records::Records;
 use crate::registry::candidate::Checked;
 use crate::registry::{OpenError, Registry};
@@ -39,7 +42,7 @@ use crate::upstream::{ADOPTED, Closed};
 
 use pushers::Pushers;
 use rules::{Kind, Made, Refused};
-use wire::{Answer, Hook, Proposed, Question, Update};
+use wire::{Answer, Hook, Question, Update};
 
 /// The environment variable in which the HTTP adapter tells the hooks which push it is.
 pub const PUSH: &str = "CUEBOOK_PUSH";
@@ -294,6 +297,13 @@ impl Gate {
                     continue;
                 }
             };
+            if kind == Kind::Main
+                && let Some(why) = policy::refuses(&repository, update, question)?
+            {
+                lines.extend(lines::refusal(&why));
+                refused += 1;
+                continue;
+            }
             let checked = self.check(&repository, &commit, cancel)?;
             let largest = self.registry.limits().resource_file_bytes;
             let leaks = leaks::find(&repository, &commit, largest)?;
@@ -447,108 +457,6 @@ impl Gate {
 
     fn kept(&self) -> std::sync::MutexGuard<'_, LruCache<String, Arc<Checked>>> {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Opens or revises a proposal for each ref.
-    async fn propose(self: &Arc<Self>, question: Question) -> Answer {
-        let mut answer = Answer {
-            accepted: true,
-            ..Answer::default()
-        };
-        let (actor, origin) = who(&question);
-        for update in question.updates {
-            let refused = |reason: String| Proposed::Refused {
-                pushed: update.name.clone(),
-                reason,
-            };
-            let proposals = match &self.proposals {
-                Ok(proposals) => proposals,
-                Err(reason) => {
-                    answer.proposed.push(refused(reason.clone()));
-                    continue;
-                }
-            };
-            let now = crate::clock::unix_millis();
-            let written = proposals
-                .push(&actor, &update.new, &question.options, now)
-                .await;
-            match written {
-                Ok(written) => {
-                    let row = &written.proposal;
-                    let what = match &written.old {
-                        None => format!("opened proposal {}: {}", row.number, row.title),
-                        Some(_) => format!(
-                            "revised proposal {} (revision {}): {}",
-                            row.number, row.revision, row.title
-                        ),
-                    };
-                    tracing::info!(proposal = row.number, head = %row.head, "{}", if written.old.is_none() { "opened" } else { "revised" });
-                    let entry = AuditEntry {
-                        action: if written.old.is_none() {
-                            "propose"
-                        } else {
-                            "revise"
-                        }
-                        .into(),
-                        subject: Some(format!("proposal {}", row.number)),
-                        old_commit: written.old.clone(),
-                        new_commit: Some(row.head.clone()),
-                        ..self.entry(&actor, &origin, &row.head)
-                    };
-                    answer
-                        .lines
-                        .push(crate::prompt::visible::visible(&what).into_owned());
-                    answer.lines.extend(self.audited(entry).await);
-                    if let Some(branch) = &written.branch {
-                        answer.lines.push(format!(
-                            "  pushed as branch {} to the repository that this library follows",
-                            branch.name
-                        ));
-                        answer
-                            .lines
-                            .extend(branch.said.iter().map(|line| format!("  {line}")));
-                    }
-                    answer.lines.push(format!(
-                        "  see it: git fetch origin {}",
-                        head_ref(row.number)
-                    ));
-                    let again = match &row.topic {
-                        Some(topic)
-                            if topic
-                                .chars()
-                                .all(|c| c.is_alphanumeric() || "-_.".contains(c)) =>
-                        {
-                            format!("-o topic={topic}")
-                        }
-                        Some(topic) => format!(
-                            "-o {}",
-                            install::quoted(Path::new(&format!("topic={topic}")))
-                        ),
-                        None => format!("-o proposal={}", row.number),
-                    };
-                    answer.lines.push(format!(
-                        "  revise it: git push {again} origin HEAD:refs/for/main"
-                    ));
-                    answer.proposed.push(Proposed::Written {
-                        pushed: update.name.clone(),
-                        name: head_ref(row.number),
-                        old: written.old.clone(),
-                        new: row.head.clone(),
-                        forced: written.forced,
-                    });
-                }
-                Err(error @ (ProposeError::Refused(_) | ProposeError::Upstream(_))) => {
-                    answer.proposed.push(refused(error.to_string()));
-                }
-                Err(error) => {
-                    tracing::error!(%error, "a proposal could not be written");
-                    answer.proposed.push(refused(
-                        "the server could not write it; its log says more".into(),
-                    ));
-                }
-            }
-        }
-        answer
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::wire::{Answer, Deed, Hook, Question, Update};
+use super::wire::{Answer, Deed, Hook, Judged, Question, Update};
 use super::{Checked, Gate, permit};
 use crate::access::{Actor, By};
 use crate::git::commit::{Apart, Edit, Message};
@@ -90,6 +90,16 @@ pub enum PublishError<E> {
     Git(#[from] GitError),
 }
 
+/// A commit that is to be published.
+pub(super) struct Made {
+    /// The commit, apart; its first parent is the tip it was made of.
+    pub(super) apart: Apart,
+    /// What it is to the audit; none for a plain publish.
+    pub(super) deed: Option<Deed>,
+    /// What reviewers said, where it merges a proposal.
+    pub(super) judged: Option<Arc<Judged>>,
+}
+
 impl Gate {
     /// Publishes a change of what main says now: `make` is given the tip, and is asked again where a push was quicker. One
     /// at a time, so that those who save together need no second attempt.
@@ -102,11 +112,39 @@ impl Gate {
         E: Send + 'static,
         F: Fn(&Tip) -> Result<Change, E> + Send + Sync + 'static,
     {
+        let (gate, author) = (self.clone(), by.actor.clone());
+        self.publish_commit(by, move |tip| gate.make(&author, tip, &make))
+            .await
+    }
+
+    /// The same of a commit: `make` makes it, apart, of the tip that it is given.
+    pub(super) async fn publish_commit<E, F>(
+        self: &Arc<Self>,
+        by: &By,
+        make: F,
+    ) -> Result<Published, PublishError<E>>
+    where
+        E: Send + 'static,
+        F: Fn(&Tip) -> Result<Made, PublishError<E>> + Send + Sync + 'static,
+    {
         let make = Arc::new(make);
         let _one = self.publishing.lock().await;
         for _ in 0..TRIES {
-            let (gate, make, author) = (self.clone(), make.clone(), by.actor.clone());
-            let (base, apart, deed) = blocking(move || gate.make(&author, &*make)).await?;
+            let (gate, make) = (self.clone(), make.clone());
+            let (base, made) = blocking(move || {
+                let tip = Tip {
+                    commit: gate.repository.read_ref(MAIN)?,
+                    repository: gate.repository.clone(),
+                };
+                let made = make(&tip)?;
+                Ok((tip.commit, made))
+            })
+            .await?;
+            let Made {
+                apart,
+                deed,
+                judged,
+            } = made;
             let update = Update {
                 old: base.clone().unwrap_or_else(|| NOTHING.into()),
                 new: apart.commit.clone(),
@@ -122,6 +160,7 @@ impl Gate {
                 actor: Some(by.actor.clone()),
                 here: true,
                 deed: deed.clone(),
+                judged: judged.clone(),
             };
             let quarantine = Some(apart.objects().to_path_buf());
             // whoever drops this ends the check
@@ -187,17 +226,14 @@ impl Gate {
         Err(PublishError::Busy)
     }
 
-    /// The commit of a change, apart, with the tip it was made of and what it is.
+    /// The commit of a change, apart, with what it is.
     fn make<E>(
         &self,
         author: &Actor,
+        tip: &Tip,
         make: &(dyn Fn(&Tip) -> Result<Change, E> + Send + Sync),
-    ) -> Result<(Option<String>, Apart, Option<Deed>), PublishError<E>> {
-        let tip = Tip {
-            commit: self.repository.read_ref(MAIN)?,
-            repository: self.repository.clone(),
-        };
-        let mut change = make(&tip).map_err(PublishError::Change)?;
+    ) -> Result<Made, PublishError<E>> {
+        let mut change = make(tip).map_err(PublishError::Change)?;
         let mut end = change.message.len().min(MAX_MESSAGE);
         while !change.message.is_char_boundary(end) {
             end -= 1;
@@ -213,12 +249,16 @@ impl Gate {
             self.repository
                 .commit_apart(tip.commit.as_deref(), &change.edits, &message)
         })?;
-        Ok((tip.commit, apart.ok_or(PublishError::Nothing)?, change.deed))
+        Ok(Made {
+            apart: apart.ok_or(PublishError::Nothing)?,
+            deed: change.deed,
+            judged: None,
+        })
     }
 }
 
 /// Runs what reads and writes git off the async threads.
-async fn blocking<T: Send + 'static, E: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static, E: Send + 'static>(
     work: impl FnOnce() -> Result<T, PublishError<E>> + Send + 'static,
 ) -> Result<T, PublishError<E>> {
     tokio::task::spawn_blocking(work)

@@ -1,10 +1,12 @@
 //! What a hook and the server say to each other over the socket: one JSON object a line.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::access::Actor;
+use crate::proposals::review::{Authors, Given};
 
 /// Longest line, in bytes: a push of some ten thousand refs.
 pub const MAX_LINE: u64 = 4 * 1024 * 1024;
@@ -71,6 +73,20 @@ pub struct Question {
     /// What the change is, where it is made here and is more than a publish.
     #[serde(default)]
     pub deed: Option<Deed>,
+    /// What reviewers said, where the change is the merge of a proposal; no hook can say so.
+    #[serde(skip)]
+    pub judged: Option<Arc<Judged>>,
+}
+
+/// What is known of a proposal that is merged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// Its head.
+    pub head: String,
+    /// Every verdict, oldest first.
+    pub given: Vec<Given>,
+    /// Who has a part in it.
+    pub authors: Authors,
 }
 
 /// What a change that is made here is, for the audit.

@@ -119,9 +119,14 @@ impl Repository {
         }
         let mut packed = git2::Buf::new();
         pack.write_buf(&mut packed)?;
+        Ok(Some(self.apart(commit.to_string(), packed.to_vec())?))
+    }
+
+    /// A commit with its objects in a folder of their own.
+    pub(super) fn apart(&self, commit: String, pack: Vec<u8>) -> Result<Apart, GitError> {
         let apart = Apart {
-            commit: commit.to_string(),
-            pack: packed.to_vec(),
+            commit,
+            pack,
             repository: self.clone(),
             folder: self.new_folder()?,
         };
@@ -132,7 +137,7 @@ impl Repository {
                 GitError::Process { message, .. } => GitError::NotTaken(message),
                 error => error,
             })?;
-        Ok(Some(apart))
+        Ok(apart)
     }
 }
 

@@ -7,6 +7,7 @@ pub mod commit;
 mod compare;
 pub mod history;
 pub mod log;
+pub mod merge;
 pub mod pack;
 mod process;
 pub mod remote;

@@ -3,9 +3,12 @@
 //! The commits are refs, so that a deleted database loses words and no change: `reconcile` writes a row again for every
 //! ref that has none.
 
+pub mod place;
+pub mod review;
 pub mod state;
+mod talk;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
@@ -13,15 +16,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Actor;
 use crate::git::history::{Advance, RefEdit};
+use crate::git::merge::MergeFound;
 use crate::git::{GitError, Repository};
 use crate::store::{ProposalRow, Store, StoreError};
 
 use crate::upstream::Upstream;
 
+pub use talk::{About, NewComment, Place, Seen, TalkError, tag};
+
 use state::{Open, Options, Plan, Pushed, Refusal, State};
 
 /// Where proposals are kept.
 const REFS: &str = "refs/proposals/";
+/// Commits of main among which the merge of a proposal is looked for.
+const MERGES: usize = 10_000;
 /// Commits of a push among which the head of an open proposal is looked for.
 const LOOKED_AT: usize = 10_000;
 /// The branch they are for.
@@ -55,6 +63,17 @@ pub enum ProposeError {
     /// A task was cut off.
     #[error("the server is stopping")]
     Stopping,
+}
+
+/// What is said with a commit that is proposed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Words {
+    /// Which proposal it is of, its topic and its title.
+    pub options: Options,
+    /// What its author says of it beside the title; none to leave that as it is.
+    pub body: Option<String>,
+    /// The head that it revises; none where that does not matter.
+    pub onto: Option<String>,
 }
 
 /// What a push wrote.
@@ -109,7 +128,25 @@ impl Proposals {
         options: &[String],
         now_ms: i64,
     ) -> Result<Written, ProposeError> {
-        let options = Options::parse(options)?;
+        let words = Words {
+            options: Options::parse(options)?,
+            ..Words::default()
+        };
+        self.record(actor, head, words, now_ms).await
+    }
+
+    /// The same, asked for in another way than by git.
+    pub async fn record(
+        self: &Arc<Self>,
+        actor: &Actor,
+        head: &str,
+        Words {
+            options,
+            body,
+            onto,
+        }: Words,
+        now_ms: i64,
+    ) -> Result<Written, ProposeError> {
         let _one = self.writing.lock().await;
         // what main has got meanwhile is open no more, and a row that could not be written has its ref
         self.bring_up(now_ms).await?;
@@ -122,7 +159,7 @@ impl Proposals {
                 head: row.head.clone(),
             })
             .collect();
-        let (pushed, subject) = self
+        let (pushed, subject, paths) = self
             .blocking({
                 let (known, head) = (known.clone(), head.to_owned());
                 move |repository| look(repository, &known, &head)
@@ -142,6 +179,10 @@ impl Proposals {
                     revision: 1,
                     opened_at: now_ms,
                     changed_at: now_ms,
+                    body: body.unwrap_or_default(),
+                    paths: Some(paths),
+                    version: 1,
+                    ..ProposalRow::default()
                 };
                 (None, row)
             }
@@ -150,12 +191,18 @@ impl Proposals {
                     return Err(Refusal::NotOpen(number).into());
                 };
                 let old = before.head.clone();
+                if onto.is_some_and(|onto| onto != old) {
+                    return Err(Refusal::MovedOn(number, old).into());
+                }
                 let row = ProposalRow {
                     topic: options.topic.or(before.topic),
                     title: options.title.unwrap_or(before.title),
                     revision: before.revision + i64::from(old != head),
                     head: head.to_owned(),
                     changed_at: now_ms,
+                    body: body.unwrap_or(before.body),
+                    paths: Some(paths),
+                    version: before.version + 1,
                     ..before
                 };
                 (Some(old), row)
@@ -233,6 +280,7 @@ impl Proposals {
                     head,
                     revision: revision.max(row.revision),
                     changed_at: now_ms,
+                    paths: None,
                     ..row
                 },
                 None => {
@@ -253,6 +301,8 @@ impl Proposals {
                         revision,
                         opened_at: facts.seconds.saturating_mul(1000),
                         changed_at: now_ms,
+                        version: 1,
+                        ..ProposalRow::default()
                     }
                 }
             };
@@ -263,25 +313,30 @@ impl Proposals {
         if open.is_empty() {
             return Ok(written);
         }
-        let merged = self
+        let brought = self
             .blocking(move |repository| {
                 let Some(tip) = repository.main_tip()? else {
                     return Ok(Vec::new());
                 };
                 // one walk for all of them
                 let merged = repository.merged(&tip, REFS)?;
-                Ok(open
+                let (ended, mut still): (Vec<_>, Vec<_>) = open
                     .into_iter()
-                    .filter(|row| merged.contains(&head_ref(row.number)))
-                    .collect())
+                    .partition(|row| merged.contains(&head_ref(row.number)));
+                let heads = ended.iter().map(|row| (row.number, row.head.clone()));
+                let merges = repository.merges_of(&tip, &heads.collect(), MERGES)?;
+                still.retain(|row| row.paths.is_none());
+                for row in &mut still {
+                    row.paths = Some(paths(repository, &row.head, &tip)?);
+                }
+                let ended = ended.into_iter().map(|row| {
+                    let found = merges.get(&row.number);
+                    ended_by(row, found, now_ms)
+                });
+                Ok(still.into_iter().chain(ended).collect())
             })
             .await?;
-        for row in merged {
-            let row = ProposalRow {
-                state: State::Merged.as_str().into(),
-                changed_at: now_ms,
-                ..row
-            };
+        for row in brought {
             self.store.put_proposal(&row, &row.author).await?;
             written += 1;
         }
@@ -319,14 +374,47 @@ impl Proposals {
     }
 }
 
-/// What the decision needs to know of a pushed commit, and its subject.
+/// A row of a proposal that main has.
+fn ended_by(row: ProposalRow, found: Option<&MergeFound>, now_ms: i64) -> ProposalRow {
+    let state = State::Merged.as_str().into();
+    let Some(found) = found else {
+        return ProposalRow {
+            state,
+            changed_at: now_ms,
+            ..row
+        };
+    };
+    let says = format!("Merge proposal {}: ", row.number);
+    let title = found.subject.strip_prefix(&says).map(state::title);
+    ProposalRow {
+        state,
+        title: title.unwrap_or(row.title),
+        changed_at: now_ms,
+        merge_commit: Some(found.commit.clone()),
+        ended_by: Some(found.author.clone()),
+        ended_at: Some(found.seconds.saturating_mul(1000)),
+        ..row
+    }
+}
+
+/// The files that a proposal touches, as they are stored.
+fn paths(repository: &Repository, head: &str, main: &str) -> Result<String, GitError> {
+    let touched = match repository.merge_base(head, main)? {
+        Some(base) => repository.touched(&base, head, false)?,
+        None => BTreeSet::new(),
+    };
+    Ok(serde_json::to_string(&touched).unwrap_or_default())
+}
+
+/// What the decision needs to know of a pushed commit, its subject, and what it touches.
 fn look(
     repository: &Repository,
     open: &[Open],
     head: &str,
-) -> Result<(Pushed, String), ProposeError> {
+) -> Result<(Pushed, String, String), ProposeError> {
     // what main does not have of it, newest first: the first head of a proposal that is met is the nearest
-    let added = repository.beyond(head, repository.main_tip()?.as_deref(), LOOKED_AT)?;
+    let main = repository.main_tip()?;
+    let added = repository.beyond(head, main.as_deref(), LOOKED_AT)?;
     let by_head: HashMap<&str, i64> = open
         .iter()
         .map(|proposal| (proposal.head.as_str(), proposal.number))
@@ -339,7 +427,11 @@ fn look(
             .filter_map(|commit| by_head.get(commit.as_str()).copied())
             .collect(),
     };
-    Ok((pushed, repository.facts(head)?.subject))
+    let paths = match &main {
+        Some(main) => paths(repository, head, main)?,
+        None => "[]".into(),
+    };
+    Ok((pushed, repository.facts(head)?.subject, paths))
 }
 
 /// Points a proposal's refs at its head; whether that took something out of it.

@@ -22,6 +22,14 @@ impl State {
             Self::Closed => "closed",
         }
     }
+
+    /// Reads what is stored; what is no state is closed.
+    pub fn parse(text: &str) -> Self {
+        [Self::Open, Self::Merged]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+            .unwrap_or(Self::Closed)
+    }
 }
 
 /// What may be said with `-o` beside a push to `refs/for/main`.
@@ -60,6 +68,9 @@ pub enum Refusal {
     /// The topic is that of another open proposal.
     #[error("topic `{0}` is that of proposal {1}; choose another, or leave -o topic out")]
     TopicTaken(String, i64),
+    /// The proposal has another head than the one that was revised.
+    #[error("proposal {0} has moved on to {1}; look at what is new, then make the change again")]
+    MovedOn(i64, String),
     /// The same commit is proposed already.
     #[error("proposal {0} has this commit already")]
     Same(i64),

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::catalog::{Update, examples};
+use crate::catalog::{Catalog, Update, examples};
 use crate::git::{Repository, read_again};
 use crate::prompt::{Problem, Prompt};
 
@@ -127,6 +127,22 @@ impl Registry {
                 .put(commit.to_owned(), candidate);
         }
         Ok(checked)
+    }
+
+    /// The catalog that a commit would be, and what differs from the one that is given with it, which is of what main
+    /// says now. Blocks, as the check does.
+    pub fn would_be(
+        &self,
+        repository: &Repository,
+        commit: &str,
+        cancel: &CancellationToken,
+    ) -> Result<(Arc<Catalog>, Update), OpenError> {
+        let base = self.snapshot().latest.clone();
+        let check = self.renderer().check(cancel.clone());
+        let update = read_again(OpenError::git, || {
+            self.build_commit(repository, commit, Some(&base), &check)
+        })?;
+        Ok((base, update))
     }
 
     /// Whether a commit passed the check and is not served yet.

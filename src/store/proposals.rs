@@ -5,7 +5,7 @@ use sqlx::FromRow;
 use super::{Store, StoreError};
 
 /// A proposal.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, FromRow)]
 pub struct ProposalRow {
     /// Its number, from 1.
     pub number: i64,
@@ -27,6 +27,26 @@ pub struct ProposalRow {
     pub opened_at: i64,
     /// When it last changed, in milliseconds since 1970.
     pub changed_at: i64,
+    /// What its author says of it beside the title.
+    pub body: String,
+    /// Files that it touches, a JSON list, sorted; none until they are looked up.
+    pub paths: Option<String>,
+    /// How often anything of it was written, from 1.
+    pub version: i64,
+    /// The commit of main that merged it; none where it came to main in another way, or has not.
+    pub merge_commit: Option<String>,
+    /// Who merged or closed it.
+    pub ended_by: Option<String>,
+    /// When, in milliseconds since 1970.
+    pub ended_at: Option<i64>,
+}
+
+impl ProposalRow {
+    /// The files that it touches, as they are stored.
+    pub fn touches(&self) -> Vec<String> {
+        let text = self.paths.as_deref().unwrap_or("[]");
+        serde_json::from_str(text).unwrap_or_default()
+    }
 }
 
 /// One push to a proposal.
@@ -47,10 +67,13 @@ impl Store {
     pub async fn put_proposal(&self, row: &ProposalRow, pushed_by: &str) -> Result<(), StoreError> {
         let mut transaction = self.write.begin_with("BEGIN IMMEDIATE").await?;
         sqlx::query(
-            "INSERT INTO proposal (number, target, topic, title, author, state, head, revision, opened_at, changed_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+            "INSERT INTO proposal (number, target, topic, title, author, state, head, revision, opened_at, changed_at,
+                 body, paths, merge_commit, ended_by, ended_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
              ON CONFLICT (number) DO UPDATE SET topic = excluded.topic, title = excluded.title, state = excluded.state,
-                 head = excluded.head, revision = excluded.revision, changed_at = excluded.changed_at",
+                 head = excluded.head, revision = excluded.revision, changed_at = excluded.changed_at,
+                 body = excluded.body, paths = excluded.paths, merge_commit = excluded.merge_commit,
+                 ended_by = excluded.ended_by, ended_at = excluded.ended_at, version = version + 1",
         )
         .bind(row.number)
         .bind(&row.target)
@@ -62,6 +85,11 @@ impl Store {
         .bind(row.revision)
         .bind(row.opened_at)
         .bind(row.changed_at)
+        .bind(&row.body)
+        .bind(&row.paths)
+        .bind(&row.merge_commit)
+        .bind(&row.ended_by)
+        .bind(row.ended_at)
         .execute(&mut *transaction)
         .await?;
         sqlx::query(
@@ -94,6 +122,24 @@ impl Store {
                 .fetch_all(&self.read)
                 .await?,
         )
+    }
+
+    /// Proposals of a state, or of all, newest first: those below a number, at most so many.
+    pub async fn proposals_before(
+        &self,
+        state: Option<&str>,
+        before: Option<i64>,
+        most: i64,
+    ) -> Result<Vec<ProposalRow>, StoreError> {
+        Ok(sqlx::query_as(
+            "SELECT * FROM proposal WHERE ($1 IS NULL OR state = $1) AND ($2 IS NULL OR number < $2)
+             ORDER BY number DESC LIMIT $3",
+        )
+        .bind(state)
+        .bind(before)
+        .bind(most)
+        .fetch_all(&self.read)
+        .await?)
     }
 
     /// One proposal.

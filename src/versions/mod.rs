@@ -4,6 +4,7 @@
 //! versions are counted from git, and they are the same.
 
 pub mod diff;
+pub mod effect;
 pub mod log;
 mod rows;
 

@@ -5,6 +5,7 @@ mod git;
 mod mcp;
 mod oauth;
 mod people;
+mod review;
 mod routes;
 mod signin;
 mod streams;

@@ -58,7 +58,9 @@ async fn every_url_lets_in_who_the_table_says() {
             .replace("{name}", "triage")
             .replace("{id}", "x")
             .replace("{*folder}", "sre")
-            .replace("{*rest}", "HEAD");
+            .replace("{*rest}", "HEAD")
+            .replace("{number}", "1")
+            .replace("{id}", "1");
         let path = match route.path {
             "/assets/{file}" => cuebook::web::assets::address("app.css").unwrap(),
             _ => path,

@@ -12,6 +12,7 @@ mod outside;
 mod promote;
 mod proposals;
 mod records;
+mod review;
 mod robust;
 mod secrets;
 mod slips;
