@@ -30,4 +30,5 @@ pub mod telemetry;
 pub mod upstream;
 pub mod versions;
 pub mod web;
+pub mod webhooks;
 pub mod workers;

@@ -39,6 +39,8 @@ pub struct AppState {
     pub records: Option<Arc<Records>>,
     /// Who may do what.
     pub access: Arc<Access>,
+    /// Who is told of proposals and publishes, where somebody is.
+    pub webhooks: Option<Arc<crate::webhooks::Webhooks>>,
     /// Hosts and origins that are served.
     pub allowed: Arc<Allowed>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
@@ -134,6 +136,12 @@ async fn readyz(State(state): State<AppState>) -> Response {
         ));
     }
     messages.extend(state.records.iter().flat_map(|records| records.messages()));
+    messages.extend(
+        state
+            .webhooks
+            .iter()
+            .flat_map(|webhooks| webhooks.messages()),
+    );
     let following = state.upstream.as_ref().map(|upstream| {
         let settings = upstream.settings();
         let status = upstream.status();

@@ -34,6 +34,7 @@ use crate::search::Search;
 use crate::starter::Language;
 use crate::upstream::{Mode, Upstream};
 use crate::versions;
+use crate::webhooks::Webhooks;
 use data_dir::{Opened, open};
 
 /// What is served.
@@ -264,6 +265,8 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         _ => (None, None),
     };
     let access = Arc::new(open_access(config, records.as_deref()).await?);
+    let webhooks = (!config.webhooks.is_empty())
+        .then(|| Arc::new(Webhooks::new(config.webhooks.clone(), url.clone())));
     let state = AppState {
         access: access.clone(),
         registry: registry.clone(),
@@ -272,6 +275,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         git: endpoint,
         upstream: upstream.clone(),
         records: records.clone(),
+        webhooks: webhooks.clone(),
         allowed,
         url: url.as_str().into(),
         shutdown: shutdown.clone(),
@@ -279,6 +283,11 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
     let counting = tokio::spawn(registry.clone().keep_counted(shutdown.clone()));
     let mut tasks = vec![watching, counting];
+    if let (Some(webhooks), Some(records)) = (webhooks, &records) {
+        let store = records.store().ok().cloned();
+        let noted = records.audit().subscribe();
+        tasks.push(tokio::spawn(webhooks.run(noted, store, shutdown.clone())));
+    }
     tasks.push(tokio::spawn(access.keep(shutdown.clone())));
     if let Some(Ok(store)) = records.as_ref().map(|records| records.store()) {
         search.index_in(store.clone());

@@ -9,6 +9,7 @@ mod front;
 pub mod layout;
 pub mod library;
 pub mod page;
+pub mod review;
 pub mod text;
 pub mod visit;
 mod waiting;
@@ -70,6 +71,13 @@ impl Web {
 pub fn routes(web: Web) -> Router {
     Router::new()
         .route("/", get(front::front))
+        .route("/proposals", get(review::list))
+        .route("/proposals/{number}", get(review::page).post(review::act))
+        .route(
+            "/proposals/{number}/conflicts",
+            get(review::conflicts).post(review::resolve),
+        )
+        .route("/inbox", get(review::waiting))
         .route("/language", post(layout::language))
         .route("/assets/{file}", get(assets::asset))
         .route("/favicon.ico", get(assets::icon))

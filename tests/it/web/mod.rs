@@ -2,6 +2,7 @@
 
 mod hostile;
 mod pages;
+mod review;
 
 use crate::support::http::{Reply, send};
 use crate::support::server::TestServer;
