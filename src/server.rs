@@ -19,6 +19,7 @@ use crate::api::Api;
 use crate::api::preview::Previews;
 use crate::config::Config;
 use crate::gate::Gate;
+use crate::gate::pushers::Pushers;
 use crate::git::{self, Repository, pack};
 use crate::git_http;
 use crate::http::Allowed;
@@ -225,12 +226,15 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let mut api = Api::new(registry.clone(), previews);
     api.search = search.clone();
     api.records.clone_from(&records);
+    let access = Arc::new(open_access(config, records.as_deref()).await?);
+    let pushers = Arc::new(Pushers::new(access.clone()));
     let mut upstream = None;
     let (git, endpoint) = match (&data_dir, &records) {
         (Some(data_dir), Some(_)) if let Some(why) = &read_only => {
             let endpoint = git_http::Endpoint::new(
                 data_dir.join("library.git").canonicalize()?,
                 data_dir.join("hooks"),
+                pushers,
                 config.git.clone(),
                 pushes.clone(),
                 shutdown.clone(),
@@ -252,6 +256,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
                 &registry,
                 &mcp,
                 records,
+                pushers,
                 config,
                 upstream.as_ref(),
                 &url,
@@ -264,7 +269,6 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         }
         _ => (None, None),
     };
-    let access = Arc::new(open_access(config, records.as_deref()).await?);
     let webhooks = (!config.webhooks.is_empty())
         .then(|| Arc::new(Webhooks::new(config.webhooks.clone(), url.clone())));
     let state = AppState {
@@ -385,6 +389,7 @@ fn take_pushes(
     registry: &Arc<Registry>,
     mcp: &Arc<mcp::Service>,
     records: &Arc<Records>,
+    pushers: Arc<Pushers>,
     config: &Config,
     upstream: Option<&Arc<Upstream>>,
     url: &str,
@@ -420,7 +425,10 @@ fn take_pushes(
         config.gate(url.to_owned()),
         Some(Box::new(move || told.open_streams())),
     );
-    let gate = Arc::new(gate.with_records(records.clone()));
+    let gate = gate
+        .with_records(records.clone())
+        .with_pushers(pushers.clone());
+    let gate = Arc::new(gate);
     let cancel = CancellationToken::new();
     let recorded = CancellationToken::new();
     let recording = tokio::spawn(records.clone().run(
@@ -436,6 +444,7 @@ fn take_pushes(
     let endpoint = git_http::Endpoint::new(
         repository.path().canonicalize()?,
         hooks,
+        pushers,
         config.git.clone(),
         pushes.clone(),
         stopping,

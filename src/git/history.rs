@@ -36,6 +36,17 @@ pub struct Facts {
     pub seconds: i64,
 }
 
+/// A commit that one has and another does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beyond {
+    /// The commit.
+    pub id: String,
+    /// Its parents, the first one first.
+    pub parents: Vec<String>,
+    /// Whether it is on the first-parent chain of the tip.
+    pub first_line: bool,
+}
+
 /// A ref to be moved, if it still is where it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefEdit {
@@ -144,6 +155,33 @@ impl Repository {
             walk.hide(git2::Oid::from_str(base)?)?;
         }
         walk.take(most).map(|id| Ok(id?.to_string())).collect()
+    }
+
+    /// The same with their parents.
+    pub fn commits_beyond(
+        &self,
+        tip: &str,
+        base: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<Beyond>, GitError> {
+        let ids = self.beyond(tip, base, most)?;
+        let repository = self.library()?;
+        let mut line = Some(tip.to_owned());
+        ids.into_iter()
+            .map(|id| {
+                let commit = repository.find_commit(git2::Oid::from_str(&id)?)?;
+                let parents: Vec<String> = commit.parent_ids().map(|id| id.to_string()).collect();
+                let first_line = line.as_ref() == Some(&id);
+                if first_line {
+                    line = parents.first().cloned();
+                }
+                Ok(Beyond {
+                    id,
+                    parents,
+                    first_line,
+                })
+            })
+            .collect()
     }
 
     /// The second parent of a commit; none where it is no merge.
