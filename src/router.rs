@@ -15,7 +15,7 @@ use crate::access::Access;
 use crate::api::{self, Api};
 use crate::git_http;
 use crate::http::actor::actor;
-use crate::http::{Allowed, json_error, layers};
+use crate::http::{Entrance, Pace, json_error, layers, per_actor};
 use crate::mcp;
 use crate::records::Records;
 use crate::registry::{Registry, Status};
@@ -41,8 +41,8 @@ pub struct AppState {
     pub access: Arc<Access>,
     /// Who is told of proposals and publishes, where somebody is.
     pub webhooks: Option<Arc<crate::webhooks::Webhooks>>,
-    /// Hosts and origins that are served.
-    pub allowed: Arc<Allowed>,
+    /// Who may come in, and from where they come.
+    pub entrance: Arc<Entrance>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
     pub url: Arc<str>,
     /// Ends every stream.
@@ -51,7 +51,7 @@ pub struct AppState {
 
 /// The whole server as a service.
 pub fn router(state: AppState) -> Router {
-    let (allowed, access) = (state.allowed.clone(), state.access.clone());
+    let (entrance, access) = (state.entrance.clone(), state.access.clone());
     let endpoint = mcp::http::Endpoint {
         service: state.mcp.clone(),
         shutdown: state.shutdown.clone(),
@@ -74,16 +74,21 @@ pub fn router(state: AppState) -> Router {
         .with_state(state.clone())
         .merge(upstream::webhook::routes(state.upstream.clone()))
         .merge(mcp)
+        .merge(api::routes(state.api))
+        .merge(web::routes(web.clone()))
+        .layer(middleware::from_fn(async |request, next| {
+            Pace::default().bound(request, next).await
+        }))
+        // a push has bounds of its own, which its operator sets
         .merge(match state.git {
             Some(endpoint) => git_http::routes(endpoint),
             None => git_http::none(),
         })
-        .merge(api::routes(state.api))
-        .merge(web::routes(web.clone()))
         .merge(Router::new().fallback(not_found).with_state(web.clone()))
+        .layer(middleware::from_fn_with_state(entrance.clone(), per_actor))
         .layer(middleware::from_fn_with_state(access, actor))
         .layer(middleware::from_fn_with_state(web, web::page::dressed));
-    layers(router, allowed)
+    layers(router, entrance)
 }
 
 /// The process answers.
@@ -142,6 +147,7 @@ async fn readyz(State(state): State<AppState>) -> Response {
             .iter()
             .flat_map(|webhooks| webhooks.messages()),
     );
+    messages.extend(state.entrance.tls.iter().filter_map(|tls| tls.trouble()));
     let following = state.upstream.as_ref().map(|upstream| {
         let settings = upstream.settings();
         let status = upstream.status();

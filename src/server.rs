@@ -22,10 +22,9 @@ use crate::gate::Gate;
 use crate::gate::pushers::Pushers;
 use crate::git::{self, Repository, pack};
 use crate::git_http;
-use crate::http::Allowed;
 #[cfg(unix)]
 use crate::http::serve_unix;
-use crate::http::{Limits as HttpLimits, serve};
+use crate::http::{Tls, serve, serve_tls};
 use crate::mcp;
 use crate::proposals::Proposals;
 use crate::records::Records;
@@ -129,16 +128,14 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         )
     })?;
     let address = listener.local_addr()?;
+    let tls = config.tls()?;
     let Composed {
         router,
         mut running,
         pushes,
         data_dir,
-    } = compose(what, config, address).await?;
-    let http = HttpLimits {
-        connections: config.max_connections,
-        ..HttpLimits::default()
-    };
+    } = compose(what, config, address, tls.clone()).await?;
+    let http = config.connection_limits();
     #[cfg(unix)]
     if let Some(data_dir) = &data_dir {
         let socket = crate::socket::Socket::bind(data_dir, COMMANDS, &std::env::temp_dir())
@@ -151,8 +148,15 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     #[cfg(not(unix))]
     drop(data_dir);
     let stop = running.shutdown.clone();
+    if let Some(tls) = &tls {
+        let keeping = tls.clone().keep(running.shutdown.clone());
+        running.tasks.push(tokio::spawn(keeping));
+    }
     running.tasks.push(tokio::spawn(async move {
-        serve(listener, router, &http, stop, &pushes).await;
+        match tls {
+            Some(tls) => serve_tls(listener, tls, router, &http, stop, &pushes).await,
+            None => serve(listener, router, &http, stop, &pushes).await,
+        }
     }));
     Ok(running)
 }
@@ -166,7 +170,7 @@ pub async fn open_alone(data_dir: &Path, config: &Config) -> anyhow::Result<(Rou
         path: data_dir.to_path_buf(),
         starter: None,
     };
-    let composed = compose(what, config, config.listen).await?;
+    let composed = compose(what, config, config.listen, None).await?;
     Ok((composed.router, composed.running))
 }
 
@@ -180,8 +184,14 @@ struct Composed {
 }
 
 /// Puts the parts together and starts what runs beside the requests.
-async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::Result<Composed> {
-    let allowed = Arc::new(Allowed::new(config.public_url.as_deref())?);
+async fn compose(
+    what: Serve,
+    config: &Config,
+    address: SocketAddr,
+    tls: Option<Arc<Tls>>,
+) -> anyhow::Result<Composed> {
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let entrance = Arc::new(config.entrance(tls)?);
     crate::web::prove().map_err(anyhow::Error::msg)?;
     let settings = registry::Settings {
         limits: config.limits.clone(),
@@ -211,7 +221,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let url = config
         .public_url
         .clone()
-        .unwrap_or_else(|| format!("http://{address}"));
+        .unwrap_or_else(|| format!("{scheme}://{address}"));
     let shutdown = CancellationToken::new();
     let kept = kept.map(Arc::new);
     let search = Arc::new(Search::new());
@@ -280,7 +290,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         upstream: upstream.clone(),
         records: records.clone(),
         webhooks: webhooks.clone(),
-        allowed,
+        entrance,
         url: url.as_str().into(),
         shutdown: shutdown.clone(),
     };

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(super) struct Job {
     pub(super) service: Service,
     pub(super) step: Step,
     pub(super) protocol: Option<String>,
-    pub(super) peer: Option<SocketAddr>,
+    pub(super) peer: Option<IpAddr>,
     pub(super) actor: Actor,
     /// Named to the hooks of a push, until the exchange has ended.
     pub(super) push: Option<Push>,

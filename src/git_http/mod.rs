@@ -7,18 +7,17 @@ mod exchange;
 mod places;
 mod report;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
+use axum::{Extension, Router};
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -27,6 +26,7 @@ use crate::access::{Action, Actor, By};
 use crate::gate::install;
 use crate::gate::pushers::Pushers;
 use crate::git::pack::{Service, Step};
+use crate::http::ClientAddress;
 
 use places::{Full, Places};
 
@@ -198,8 +198,8 @@ async fn unknown() -> Response {
 async fn info_refs(
     State(endpoint): State<Arc<Endpoint>>,
     uri: Uri,
-    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
-    actor: Option<axum::Extension<Actor>>,
+    peer: Option<Extension<ClientAddress>>,
+    actor: Option<Extension<Actor>>,
     headers: HeaderMap,
 ) -> Response {
     let mut asked = uri.query().unwrap_or_default().split('&');
@@ -209,7 +209,7 @@ async fn info_refs(
     let Some(service) = Service::named(name) else {
         return refused(StatusCode::FORBIDDEN, "this server has no such git service");
     };
-    let actor = actor.map_or_else(Actor::nobody, |axum::Extension(actor)| actor);
+    let actor = actor.map_or_else(Actor::nobody, |Extension(actor)| actor);
     if let Some(refusal) = forbidden(service, &actor) {
         return refusal;
     }
@@ -234,7 +234,7 @@ async fn info_refs(
         service,
         step: Step::Advertise,
         protocol: protocol.map(str::to_owned),
-        peer: peer.map(|axum::Extension(ConnectInfo(peer))| peer),
+        peer: peer.map(|Extension(client)| client.ip),
         actor,
         push: None,
         prologue,
@@ -246,7 +246,7 @@ async fn info_refs(
 
 async fn upload_pack(
     State(endpoint): State<Arc<Endpoint>>,
-    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    peer: Option<Extension<ClientAddress>>,
     request: Request,
 ) -> Response {
     rpc(endpoint, Service::UploadPack, peer, request).await
@@ -254,7 +254,7 @@ async fn upload_pack(
 
 async fn receive_pack(
     State(endpoint): State<Arc<Endpoint>>,
-    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    peer: Option<Extension<ClientAddress>>,
     request: Request,
 ) -> Response {
     rpc(endpoint, Service::ReceivePack, peer, request).await
@@ -263,7 +263,7 @@ async fn receive_pack(
 async fn rpc(
     endpoint: Arc<Endpoint>,
     service: Service,
-    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    peer: Option<Extension<ClientAddress>>,
     request: Request,
 ) -> Response {
     debug_assert_eq!(request.method(), Method::POST);
@@ -305,7 +305,7 @@ async fn rpc(
             return busy(service, full);
         }
     };
-    let peer = peer.map(|axum::Extension(ConnectInfo(peer))| peer);
+    let peer = peer.map(|Extension(client)| client.ip);
     let push = if service == Service::ReceivePack {
         let by = By {
             actor: actor.clone(),

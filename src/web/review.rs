@@ -356,7 +356,7 @@ pub(super) async fn act(
             typed: fields.get("message").unwrap_or_default().to_owned(),
         };
         let page = proposal(&web, &visit, number, refused).await?;
-        Ok((page, refusal.status)).map(Err)
+        Ok(Err((page, refusal.status)))
     };
     match acted.await {
         Ok(Ok(to)) => see_other(&to),
@@ -470,9 +470,8 @@ pub(super) async fn resolve(
             edits: kept.chain(removed).collect(),
             message: format!("Merge main into proposal {number}"),
         };
-        let refusal = match api::revise(&web.api, by, ask).await {
-            Ok(_) => return Ok(None),
-            Err(refusal) => refusal,
+        let Err(refusal) = api::revise(&web.api, by, ask).await else {
+            return Ok(None);
         };
         if matches!(
             refusal.status,

@@ -37,8 +37,7 @@ pub fn is_private(address: IpAddr) -> bool {
                     Ipv4Addr::new(a, b, c, d)
                 };
                 match parts {
-                    [0x64, 0xff9b, 0, 0, 0, 0, a, b] => Some(two(a, b)),
-                    [0x2002, a, b, ..] => Some(two(a, b)),
+                    [0x64, 0xff9b, 0, 0, 0, 0, a, b] | [0x2002, a, b, ..] => Some(two(a, b)),
                     _ => None,
                 }
             });
@@ -89,11 +88,11 @@ pub(super) fn client(hook: &Hook, timeout: Duration) -> Result<Client, String> {
     } else {
         builder = builder.dns_resolver(Arc::new(Public));
     }
-    builder.build().map_err(reason)
+    builder.build().map_err(|error| reason(&error))
 }
 
 /// Why a request failed, to its cause.
-pub(super) fn reason(error: reqwest::Error) -> String {
+pub(super) fn reason(error: &reqwest::Error) -> String {
     let mut out = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -112,6 +112,10 @@ pub struct Message {
     pub url: String,
 }
 
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the shape that serde calls"
+)]
 fn name<S: serde::Serializer>(event: &Event, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(event.as_str())
 }

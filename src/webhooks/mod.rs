@@ -264,7 +264,7 @@ async fn send(
     // the address may be a secret, and is no part of what is logged
     let sent = request.body(body).send().await;
     sent.map(|response| response.status())
-        .map_err(|error| address::reason(error.without_url()))
+        .map_err(|error| address::reason(&error.without_url()))
 }
 
 /// `t=<seconds since 1970>,v1=<HMAC-SHA256 of the time, a dot and the body, in hex>`.

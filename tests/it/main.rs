@@ -6,6 +6,7 @@
     reason = "a test that cannot go on has failed; clippy's exemption covers test functions only"
 )]
 
+mod abuse;
 mod access;
 mod architecture;
 mod bridge;
@@ -16,6 +17,7 @@ mod git;
 mod history;
 mod hostile;
 mod http;
+mod http_tls;
 mod library;
 mod mcp;
 mod resources;
