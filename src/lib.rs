@@ -9,6 +9,7 @@ pub mod catalog;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod connect;
 pub mod gate;
 pub mod git;
 pub mod git_http;

@@ -18,7 +18,7 @@ use crate::http::actor::actor;
 use crate::http::{Entrance, Pace, json_error, layers, per_actor};
 use crate::mcp;
 use crate::records::Records;
-use crate::registry::{Registry, Status};
+use crate::registry::Registry;
 use crate::upstream::{self, Upstream};
 use crate::web::{self, Visit, Web};
 
@@ -133,30 +133,16 @@ async fn readyz(State(state): State<AppState>) -> Response {
     }
     let snapshot = state.registry.snapshot();
     let now = &snapshot.status;
-    let mut messages = messages(now);
-    if let Some(error) = state.registry.counting_error() {
-        messages.push(format!(
-            "the versions of the prompts could not be counted: {error}; prompts are served and published, and it is \
-             tried again by itself"
-        ));
-    }
-    messages.extend(state.records.iter().flat_map(|records| records.messages()));
-    messages.extend(
-        state
-            .webhooks
-            .iter()
-            .flat_map(|webhooks| webhooks.messages()),
+    let mut messages = web::health::messages(
+        &state.registry,
+        state.records.as_deref(),
+        state.upstream.as_deref(),
     );
+    messages.extend(state.webhooks.iter().flat_map(|webhooks| webhooks.messages()));
     messages.extend(state.entrance.tls.iter().filter_map(|tls| tls.trouble()));
     let following = state.upstream.as_ref().map(|upstream| {
         let settings = upstream.settings();
         let status = upstream.status();
-        messages.extend(
-            status
-                .error
-                .iter()
-                .map(|error| format!("following {}: {error}", settings.remote.url)),
-        );
         Following {
             url: settings.remote.url.clone(),
             branch: settings.branch.clone(),
@@ -227,33 +213,6 @@ async fn readyz(State(state): State<AppState>) -> Response {
         body,
     )
         .into_response()
-}
-
-/// What is not as it should be, and what to do about it; nothing when all is well.
-fn messages(now: &Status) -> Vec<String> {
-    let mut messages = Vec::new();
-    if let Some(error) = &now.read_error {
-        messages.push(format!(
-            "the last reading of the library failed, so what was read before is served: {error}; \
-             it is tried again by itself, and the server's log says more"
-        ));
-    }
-    if let (Some(tip), Some(served)) = (&now.tip, &now.served)
-        && tip != served
-    {
-        messages.push(format!(
-            "the tip of main, {tip}, does not pass the check, so the earlier commit {served} is served; \
-             mend what `problems` lists and push again"
-        ));
-    }
-    if now.partial {
-        messages.push(
-            "no revision of the library passes the check, so only its good prompts are served; \
-             mend what `problems` lists"
-                .to_owned(),
-        );
-    }
-    messages
 }
 
 async fn not_found(State(web): State<Web>, visit: Visit, uri: Uri) -> Response {

@@ -129,6 +129,12 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     })?;
     let address = listener.local_addr()?;
     let tls = config.tls()?;
+    if !config.access.enabled && !config.network.trusted_proxies.is_empty() {
+        tracing::warn!(
+            "access control is off and http.trusted_proxies is set: whoever the proxy lets through may read and change \
+             everything; turn access control on (access.enabled), or let the proxy ask who they are"
+        );
+    }
     let Composed {
         router,
         mut running,

@@ -73,6 +73,17 @@ pub static ROUTES: &[Route] = &[
     both("/library.git/git-receive-pack", PROPOSE),
     both("/library.git/{*rest}", Need::Known),
     both("/", READ),
+    both("/prompts/{name}", READ),
+    both("/prompts/{name}/complete", READ),
+    both("/prompts/{name}/versions", READ),
+    both("/prompts/{name}/diff", READ),
+    both("/prompts/{name}/restore", PUBLISH),
+    both(
+        "/prompts/{name}/promote",
+        Need::Somewhere(Action::MoveLabel),
+    ),
+    both("/connect", Need::Known),
+    both("/activity", READ),
     // the same for everyone: what pages load, and the language of a browser
     both("/assets/{file}", Need::Nothing),
     both("/favicon.ico", Need::Nothing),

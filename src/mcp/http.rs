@@ -148,13 +148,16 @@ impl Exchange {
                         client,
                     } => self.initialized(response, revision, &client),
                     Answer::Listen(filter) => match Slot::take(&self.endpoint.service) {
-                        Some(slot) => events(stream::subscription(
-                            slot,
-                            request.id,
-                            &filter,
-                            self.folder,
-                            self.endpoint.shutdown.clone(),
-                        )),
+                        Some(slot) => {
+                            slot.is_of(caller.client.clone(), caller.revision);
+                            events(stream::subscription(
+                                slot,
+                                request.id,
+                                &filter,
+                                self.folder,
+                                self.endpoint.shutdown.clone(),
+                            ))
+                        }
                         None => too_many_streams(),
                     },
                 }
@@ -266,17 +269,20 @@ impl Exchange {
         if version(&self.headers).is_some_and(|v| v.is_modern()) || !accepts_events(&self.headers) {
             return not_allowed();
         }
-        let session = match self.legacy() {
-            Ok((_, _, session)) => session,
+        let (revision, client, session) = match self.legacy() {
+            Ok(legacy) => legacy,
             Err(error) => return rejected(&error, None, false),
         };
         match Slot::take(&self.endpoint.service) {
-            Some(slot) => events(stream::legacy(
-                slot,
-                session,
-                self.folder,
-                self.endpoint.shutdown.clone(),
-            )),
+            Some(slot) => {
+                slot.is_of(client, revision);
+                events(stream::legacy(
+                    slot,
+                    session,
+                    self.folder,
+                    self.endpoint.shutdown.clone(),
+                ))
+            }
             None => too_many_streams(),
         }
     }

@@ -3,16 +3,24 @@
 //! A file for each page: it says what the page shows as plain data (a [`Page`]) and which template of `web/pages/` shows it.
 //! Rules are elsewhere: what may be seen is the actor's, what is written goes through the API or the gate.
 
+pub mod activity;
 pub mod assets;
+pub mod compat;
+pub mod connect;
 pub mod csrf;
+pub mod diffing;
 mod front;
+pub mod health;
 pub mod layout;
 pub mod library;
 pub mod page;
 pub mod review;
+pub mod prompt;
+pub mod rendering;
 pub mod text;
+pub mod versions;
 pub mod visit;
-mod waiting;
+pub mod waiting;
 
 use std::sync::Arc;
 
@@ -78,6 +86,14 @@ pub fn routes(web: Web) -> Router {
             get(review::conflicts).post(review::resolve),
         )
         .route("/inbox", get(review::waiting))
+        .route("/prompts/{name}", get(prompt::page).post(prompt::typed))
+        .route("/prompts/{name}/complete", post(prompt::complete))
+        .route("/prompts/{name}/versions", get(versions::page))
+        .route("/prompts/{name}/diff", get(versions::compare))
+        .route("/prompts/{name}/restore", post(versions::restore))
+        .route("/prompts/{name}/promote", post(versions::promote))
+        .route("/connect", get(connect::page))
+        .route("/activity", get(activity::page))
         .route("/language", post(layout::language))
         .route("/assets/{file}", get(assets::asset))
         .route("/favicon.ico", get(assets::icon))

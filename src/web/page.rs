@@ -20,7 +20,6 @@ use tokio::io::AsyncReadExt;
 use super::text::{Lang, encoded, grouped};
 use super::visit::Visit;
 use super::{Web, assets, layout, wants_html};
-use crate::access::Actor;
 use crate::prompt::parse::hex;
 use crate::prompt::visible::shown;
 use crate::records::calendar;
@@ -245,6 +244,19 @@ pub async fn show<P: Page>(web: &Web, visit: &Visit, page: &P) -> Response {
     }
 }
 
+/// The same with another status: a form that was refused shows its page again.
+pub async fn respond_with<P: Page>(
+    web: &Web,
+    visit: &Visit,
+    status: StatusCode,
+    page: &P,
+) -> Response {
+    match html(web, visit, page) {
+        Ok(html) => respond(web, visit, status, html).await,
+        Err(error) => failed(web, visit, Failure::Internal(error)).await,
+    }
+}
+
 /// The response of a page, or of why there is none.
 pub async fn answer<P: Page>(web: &Web, visit: &Visit, page: Result<P, Failure>) -> Response {
     match page {
@@ -285,12 +297,19 @@ pub async fn failed(web: &Web, visit: &Visit, failure: Failure) -> Response {
 
 /// HTML as a response: with its policy, an `ETag`, and compressed where that is taken.
 async fn respond(web: &Web, visit: &Visit, status: StatusCode, html: String) -> Response {
-    let tag = format!("\"{}\"", &hex(&Sha256::digest(html.as_bytes()))[..32]);
+    // of this session alone: a page that is kept from another has a token that is no good
+    let mut hash = Sha256::new();
+    hash.update(visit.session.as_bytes());
+    hash.update(b"\0");
+    hash.update(html.as_bytes());
+    let tag = format!("\"{}\"", &hex(&hash.finalize())[..32]);
     let mut headers = HeaderMap::new();
     let fixed = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::CACHE_CONTROL, "private, no-cache"),
+        // without it a browser sends `Origin: null` with our own forms, which is nobody's origin
+        (header::REFERRER_POLICY, "same-origin"),
         (
             header::VARY,
             "Accept, Accept-Encoding, Accept-Language, Cookie",
@@ -391,21 +410,6 @@ pub fn is_for_programs(path: &str) -> bool {
 /// The page for an address where there is nothing.
 pub async fn nothing(web: &Web, visit: &Visit) -> Response {
     failed(web, visit, Failure::NotFound).await
-}
-
-/// A page as text, for tests of pages: in a language, for the actor at this machine.
-#[doc(hidden)]
-pub fn sample<P: Page>(web: &Web, lang: Lang, page: &P) -> Result<String, String> {
-    let visit = Visit {
-        actor: Actor::local(),
-        lang,
-        path: "/".into(),
-        query: super::text::Query::default(),
-        session: "local".into(),
-        request_id: "0".into(),
-        headers: HeaderMap::new(),
-    };
-    html(web, &visit, page)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const FILES: usize = 200;
 
 /// An open proposal, as a mark shows it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub(super) struct Waiting {
+pub struct Waiting {
     /// Its number.
     pub number: i64,
     /// What it is about.

@@ -22,6 +22,7 @@ mod library;
 mod mcp;
 mod resources;
 mod search;
+mod security;
 mod support;
 mod upstream;
 mod web;

@@ -44,6 +44,8 @@ async fn the_audit_has_the_client_that_a_trusted_proxy_names() {
     let started = Started::new(&[("CUEBOOK_HTTP_TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/8")]);
     let header = "X-Forwarded-For: 198.51.100.1, 203.0.113.7, 10.1.1.1";
     assert_eq!(audited(&started, header, "named").await, "203.0.113.7");
+    let log = started.server.log();
+    assert!(log.contains("whoever the proxy lets through may"), "{log}");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod hostile;
 mod pages;
 mod review;
+mod prompt;
 
 use crate::support::http::{Reply, send};
 use crate::support::server::TestServer;

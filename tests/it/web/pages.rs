@@ -6,7 +6,14 @@ use crate::support::library::TestLibrary;
 use crate::support::server::TestServer;
 
 /// Pages that every server has.
-const PAGES: &[&str] = &["/"];
+const PAGES: &[&str] = &[
+    "/",
+    "/prompts/incident-triage",
+    "/prompts/incident-triage/versions",
+    "/prompts/incident-triage/diff",
+    "/connect",
+    "/activity",
+];
 
 #[tokio::test]
 async fn pages_run_no_script_and_no_style_but_this_servers() {
@@ -16,6 +23,8 @@ async fn pages_run_no_script_and_no_style_but_this_servers() {
         let policy = page.header("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"));
         assert!(!policy.contains("unsafe"), "{policy}");
+        // with `no-referrer` the page's own forms would come from `Origin: null`, and be refused
+        assert_eq!(page.header("referrer-policy"), Some("same-origin"));
         let html = page.text();
         assert!(html.starts_with("<!doctype html>"), "{path}: {html}");
         for attribute in [" style=", " onclick=", " onerror=", "<style", "javascript:"] {
@@ -133,6 +142,15 @@ async fn what_has_not_changed_is_not_sent_again() {
     };
     let same = again(&tag).await;
     assert_eq!((same.status, same.body.len()), (304, 0));
+    // the token in it is of a session, so another session is sent the page again
+    let headers = [
+        ("Accept", BROWSER),
+        ("Accept-Language", "en"),
+        ("Cookie", "cuebook_session=other"),
+        ("If-None-Match", &*tag),
+    ];
+    let other = send(server.address, "GET", "/", &headers, b"").await;
+    assert_eq!(other.status, 200);
     library.publish(&[("prompts/sre/new-one.md", "Hello.\n")]);
     server.refresh().await;
     let changed = again(&tag).await;
