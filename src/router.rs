@@ -138,7 +138,12 @@ async fn readyz(State(state): State<AppState>) -> Response {
         state.records.as_deref(),
         state.upstream.as_deref(),
     );
-    messages.extend(state.webhooks.iter().flat_map(|webhooks| webhooks.messages()));
+    messages.extend(
+        state
+            .webhooks
+            .iter()
+            .flat_map(|webhooks| webhooks.messages()),
+    );
     messages.extend(state.entrance.tls.iter().filter_map(|tls| tls.trouble()));
     let following = state.upstream.as_ref().map(|upstream| {
         let settings = upstream.settings();

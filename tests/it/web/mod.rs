@@ -2,8 +2,8 @@
 
 mod hostile;
 mod pages;
-mod review;
 mod prompt;
+mod review;
 
 use crate::support::http::{Reply, send};
 use crate::support::server::TestServer;
