@@ -263,6 +263,7 @@ async fn server(path: &Path) {
         api: Api::new(registry.clone(), Previews::default()),
         git: None,
         records: None,
+        webhooks: None,
         upstream: None,
         access: Arc::new(cuebook::access::Access::open()),
         bearers: None,

@@ -95,6 +95,7 @@ fn calls(criterion: &mut Criterion) {
         mcp: service.clone(),
         git: None,
         records: None,
+        webhooks: None,
         upstream: None,
         api: Api::new(registry, Previews::default()),
         access: Arc::new(cuebook::access::Access::open()),

@@ -32,4 +32,5 @@ pub mod telemetry;
 pub mod upstream;
 pub mod versions;
 pub mod web;
+pub mod webhooks;
 pub mod workers;

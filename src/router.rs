@@ -42,6 +42,8 @@ pub struct AppState {
     pub access: Arc<Access>,
     /// Takes access tokens of an OpenID provider, where there is one.
     pub bearers: Option<Arc<Bearers>>,
+    /// Who is told of proposals and publishes, where somebody is.
+    pub webhooks: Option<Arc<crate::webhooks::Webhooks>>,
     /// Who may come in, and from where they come.
     pub entrance: Arc<Entrance>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
@@ -160,6 +162,12 @@ async fn readyz(State(state): State<AppState>, extensions: Extensions) -> Respon
         &state.registry,
         state.records.as_deref(),
         state.upstream.as_deref(),
+    );
+    messages.extend(
+        state
+            .webhooks
+            .iter()
+            .flat_map(|webhooks| webhooks.messages()),
     );
     messages.extend(state.entrance.tls.iter().filter_map(|tls| tls.trouble()));
     let following = state.upstream.as_ref().map(|upstream| {

@@ -39,6 +39,7 @@ use crate::search::Search;
 use crate::starter::Language;
 use crate::upstream::{Mode, Upstream};
 use crate::versions;
+use crate::webhooks::Webhooks;
 use data_dir::{Opened, open};
 
 /// What is served.
@@ -306,6 +307,8 @@ async fn compose(
     let setup = access
         .setup_code()?
         .map(|code| format!("{url}/setup?code={code}"));
+    let webhooks = (!config.webhooks.is_empty())
+        .then(|| Arc::new(Webhooks::new(config.webhooks.clone(), url.clone())));
     let state = AppState {
         access: access.clone(),
         bearers: providers.bearers,
@@ -315,6 +318,7 @@ async fn compose(
         git: endpoint,
         upstream: upstream.clone(),
         records: records.clone(),
+        webhooks: webhooks.clone(),
         entrance,
         url: url.as_str().into(),
         shutdown: shutdown.clone(),
@@ -322,6 +326,11 @@ async fn compose(
     let watching = tokio::spawn(registry.clone().watch(shutdown.clone()));
     let counting = tokio::spawn(registry.clone().keep_counted(shutdown.clone()));
     let mut tasks = vec![watching, counting];
+    if let (Some(webhooks), Some(records)) = (webhooks, &records) {
+        let store = records.store().ok().cloned();
+        let noted = records.audit().subscribe();
+        tasks.push(tokio::spawn(webhooks.run(noted, store, shutdown.clone())));
+    }
     tasks.push(tokio::spawn(access.clone().keep(shutdown.clone())));
     if let Some(Ok(store)) = records.as_ref().map(|records| records.store()) {
         search.index_in(store.clone());

@@ -119,7 +119,7 @@ pub fn routes(api: Api) -> Router {
 }
 
 /// Who makes a request, and from where.
-pub(crate) fn by(extensions: &Extensions) -> By {
+pub fn by(extensions: &Extensions) -> By {
     By {
         actor: extensions.get().cloned().unwrap_or_else(Actor::nobody),
         peer: extensions

@@ -650,13 +650,18 @@ pub(super) fn secret_file(path: &str) -> Result<Option<Secret>, String> {
     if path.is_empty() {
         return Ok(None);
     }
+    secret_text(path).map(|text| secret(&text))
+}
+
+/// The same, where there must be one.
+pub(super) fn secret_text(path: &str) -> Result<String, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot be read: {path}: {error}"))?;
     let text = text.trim_end_matches(['\n', '\r']);
     if text.is_empty() {
         return Err(format!("{path} is empty"));
     }
-    Ok(secret(text))
+    Ok(text.to_owned())
 }
 
 pub(super) fn hidden(value: Option<&Secret>) -> String {

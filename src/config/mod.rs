@@ -6,6 +6,7 @@
 mod access;
 mod keys;
 mod network;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -73,6 +74,8 @@ pub struct Config {
     pub preview_bytes: usize,
     /// How long records are kept.
     pub records: crate::records::Settings,
+    /// Who is told of proposals and publishes: `[[webhook]]` of the file.
+    pub webhooks: Vec<crate::webhooks::Hook>,
     origins: BTreeMap<&'static str, Origin>,
 }
 
@@ -169,6 +172,7 @@ impl Default for Config {
             preview_cpu_ms_per_minute: 6000,
             preview_bytes: 2 * 1024 * 1024,
             records: crate::records::Settings::default(),
+            webhooks: Vec::new(),
             origins: BTreeMap::new(),
         }
     }
@@ -229,7 +233,7 @@ impl Config {
     }
 
     fn read_file(&mut self, path: &Path, text: &str, problems: &mut Vec<String>) {
-        let table: toml::Table = match text.parse() {
+        let mut table: toml::Table = match text.parse() {
             Ok(table) => table,
             Err(error) => {
                 let error: toml::de::Error = error;
@@ -240,6 +244,12 @@ impl Config {
                 return;
             }
         };
+        if let Some(hooks) = table.remove("webhook") {
+            let mut wrong = Vec::new();
+            self.webhooks = webhooks::read(hooks, &mut wrong);
+            let of_file = |fault| format!("{}: {fault}", path.display());
+            problems.extend(wrong.into_iter().map(of_file));
+        }
         let mut flat = Vec::new();
         flatten("", &toml::Value::Table(table), &mut flat);
         for (name, value) in flat {
@@ -284,6 +294,15 @@ impl Config {
                 &value
             };
             let _ = writeln!(out, "{key:width$} = {value:16} # {origin}; {meaning}");
+        }
+        for hook in &self.webhooks {
+            let events: Vec<&str> = hook.events.iter().map(|event| event.as_str()).collect();
+            let (url, events) = (hook.shown(), events.join(", "));
+            let _ = writeln!(
+                out,
+                "{:width$} = {url:16} # config file; is told of {events}",
+                "webhook"
+            );
         }
         out
     }

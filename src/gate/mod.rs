@@ -37,7 +37,6 @@ use crate::records::Records;
 use crate::registry::candidate::Checked;
 use crate::registry::{OpenError, Registry};
 use crate::starter;
-use crate::store::AuditEntry;
 use crate::upstream::{ADOPTED, Closed};
 
 use pushers::Pushers;

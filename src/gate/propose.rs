@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::publish::{PublishError, blocking};
 use super::wire::{Answer, Hook, Proposed, Question, Update};
-use super::{Gate, install, who};
+use super::{Gate, install, permit, who};
 use crate::access::{Action, Actor, By};
 use crate::git::commit::{Apart, Edit, Message};
 use crate::git::history::NOTHING;
@@ -236,8 +236,9 @@ impl Gate {
             }],
             options: Vec::new(),
             quarantine: Some(apart.objects().to_path_buf()),
+            push: None,
             peer: by.peer.clone(),
-            actor: Some(by.actor.to_string()),
+            actor: Some(by.actor.clone()),
             here: true,
             deed: None,
             judged: None,
@@ -250,14 +251,19 @@ impl Gate {
             accepted,
             lines: mut all,
             unjudged,
+            forbidden,
             ..
         } = self.accept(question, &gone).await;
         drop(waits.disarm());
         if unjudged {
             return Err(PublishError::Unjudged(all.join("\n")));
         }
+        if forbidden {
+            return Err(PublishError::Forbidden { lines: all });
+        }
         if !accepted {
             let checked = self.kept().get(&head).cloned();
+            let checked = checked.map(|checked| permit::seen_by(&by.actor, &checked));
             return Err(PublishError::Refused {
                 lines: all,
                 checked,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::moves::{Found, Moves};
@@ -42,6 +42,8 @@ pub struct Audit {
     /// What the newest row about main says, where main is not there because rows came in another order.
     newest: Mutex<Option<String>>,
     moves: Mutex<Moves>,
+    /// Whoever wants to hear of what is noted.
+    noted: broadcast::Sender<AuditEntry>,
 }
 
 /// An entry is kept, and not in the database yet.
@@ -77,6 +79,7 @@ impl Audit {
             main: Mutex::default(),
             newest: Mutex::default(),
             moves: Mutex::new(Moves::new(untold_push)),
+            noted: broadcast::channel(QUEUE).0,
         }
     }
 
@@ -93,6 +96,8 @@ impl Audit {
     }
 
     async fn hand(&self, entry: AuditEntry) -> Result<(), NotYet> {
+        // nobody need listen
+        let _ = self.noted.send(entry.clone());
         self.waiting.fetch_add(1, Ordering::SeqCst);
         if let Some(main) = &entry.main {
             *locked(&self.newest) = Some(main.clone());
@@ -107,6 +112,11 @@ impl Audit {
             Ok(written) => written.map_err(NotYet),
             Err(_) => Err(NotYet("the server is stopping".into())),
         }
+    }
+
+    /// What is noted from now on, whether or not it is written yet.
+    pub fn subscribe(&self) -> broadcast::Receiver<AuditEntry> {
+        self.noted.subscribe()
     }
 
     /// Whether what has to be audited may be done now; otherwise why not.

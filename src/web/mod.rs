@@ -19,6 +19,7 @@ pub mod page;
 mod settings;
 pub mod prompt;
 pub mod rendering;
+pub mod review;
 pub mod text;
 pub mod versions;
 pub mod visit;
@@ -81,6 +82,13 @@ impl Web {
 pub fn routes(web: Web) -> Router {
     Router::new()
         .route("/", get(front::front))
+        .route("/proposals", get(review::list))
+        .route("/proposals/{number}", get(review::page).post(review::act))
+        .route(
+            "/proposals/{number}/conflicts",
+            get(review::conflicts).post(review::resolve),
+        )
+        .route("/inbox", get(review::waiting))
         .route("/prompts/{name}", get(prompt::page).post(prompt::typed))
         .route("/prompts/{name}/complete", post(prompt::complete))
         .route("/prompts/{name}/versions", get(versions::page))

@@ -17,7 +17,7 @@ export class ApiError extends Error {
 }
 
 export interface Ask {
-  method?: "GET" | "POST" | "PUT" | "DELETE";
+  method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Sent as JSON; makes the method POST unless it says otherwise. */
   body?: unknown;
   /** More headers, e.g. If-Match. */

@@ -29,7 +29,7 @@ use crate::proposals::{About, Proposals, ProposeError, TalkError, tag};
 
 use view::Summary;
 
-pub use write::{Said, close, comment, merge, revert, review};
+pub use write::{Said, close, comment, make as revise, merge, resolve, revert, review};
 
 /// Proposals of one answer, unless the request says.
 const SHOWN: i64 = 50;

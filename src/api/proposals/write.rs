@@ -70,7 +70,7 @@ struct Opened {
 }
 
 /// Makes a proposal or a revision; whoever hangs up has it made all the same, or not at all.
-async fn make(api: &Api, by: By, ask: Proposing) -> Result<(Written, Vec<String>), Refusal> {
+pub async fn make(api: &Api, by: By, ask: Proposing) -> Result<(Written, Vec<String>), Refusal> {
     let (gate, _) = proposals(api)?;
     let gate = gate.clone();
     let place = changes::place(api).await?;
@@ -186,6 +186,21 @@ pub(super) async fn revise(
         Ok::<_, Refusal>(opened(StatusCode::OK, make(&api, by, ask).await?))
     };
     answer.await.unwrap_or_else(Refusal::into_response)
+}
+
+/// Resolves a thread, or opens it again.
+pub async fn resolve(
+    api: &Api,
+    by: &By,
+    at: (i64, i64),
+    said: &Said,
+    resolved: bool,
+) -> Result<(), Refusal> {
+    let (_, proposals) = proposals(api)?;
+    let done = proposals
+        .resolve(&by.actor, at, said.tag.as_deref(), resolved)
+        .await;
+    done.map_err(talk)
 }
 
 /// What somebody has seen of a proposal: its tag, where they say so.
@@ -383,8 +398,10 @@ pub(super) async fn mend(
                 edited.await.map_err(talk)?;
             }
             (None, Some(resolved)) => {
-                let done = proposals.resolve(&by.actor, (number, id), seen, resolved);
-                done.await.map_err(talk)?;
+                let said = Said {
+                    tag: seen.map(str::to_owned),
+                };
+                resolve(&api, &by, (number, id), &said, resolved).await?;
             }
             _ => return Err(wrong("say one of `message` and `resolved`")),
         }

@@ -19,6 +19,7 @@ mod slips;
 mod store;
 mod transport;
 mod versions;
+mod webhooks;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -120,6 +120,7 @@ impl TestServer {
             mcp: service.clone(),
             git: None,
             records: None,
+            webhooks: None,
             upstream: None,
             api: Api::new(registry.clone(), previews),
             access: Arc::new(cuebook::access::Access::open()),

@@ -4,6 +4,7 @@ mod edit;
 mod hostile;
 mod pages;
 mod prompt;
+mod review;
 
 use crate::support::http::{Reply, send};
 use crate::support::server::TestServer;

@@ -1,0 +1,495 @@
+//! Proposals: the list, one with what it does and what is said of it, what conflicts, and what waits for somebody.
+//!
+//! Everything is read and written as by the API; a form that is refused comes back with what was typed.
+
+mod rows;
+
+use std::collections::BTreeMap;
+
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+use serde::Serialize;
+
+use super::Web;
+use super::layout::{form, see_other};
+use super::page::{Failure, Page, answer, failed, show};
+use super::text::{Lang, Query};
+use super::visit::Visit;
+use crate::access::By;
+use crate::api::Refusal;
+use crate::api::proposals::inbox::{Inbox, inbox};
+use crate::api::proposals::view::{self, Conflicts, Detail, Summary, own_verdict};
+use crate::api::proposals::{self as api, Said, effect};
+use crate::gate::propose::Proposing;
+use crate::git::commit::Edit;
+use crate::proposals::review::Verdict;
+use crate::proposals::state::State as Stands;
+use crate::proposals::{NewComment, Place};
+
+use rows::{FileView, PromptView};
+
+/// Proposals of one page.
+const SHOWN: i64 = 50;
+
+fn failure(refusal: Refusal) -> Failure {
+    match refusal.status {
+        StatusCode::NOT_FOUND => Failure::NotFound,
+        StatusCode::FORBIDDEN => Failure::Forbidden(refusal.detail),
+        StatusCode::INTERNAL_SERVER_ERROR => Failure::Internal(refusal.detail),
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY => {
+            Failure::Unavailable(refusal.detail)
+        }
+        // a work tree is served, which has no proposals
+        StatusCode::CONFLICT => Failure::Unavailable(refusal.detail),
+        _ => Failure::Invalid(refusal.detail),
+    }
+}
+
+/// What the list's template sees.
+#[derive(Debug, Serialize)]
+pub struct List {
+    /// The state that is shown: `open`, `merged`, `closed` or `all`.
+    pub state: String,
+    /// The states that can be chosen.
+    pub states: [&'static str; 4],
+    /// Newest first.
+    pub proposals: Vec<Summary>,
+    /// Where the next page is.
+    pub next: Option<String>,
+    /// How many wait for whoever looks.
+    pub waiting: usize,
+}
+
+impl Page for List {
+    const TEMPLATE: &'static str = "review-list.html";
+    const SECTION: &'static str = "proposals";
+
+    fn title(&self, lang: Lang) -> String {
+        lang.text("review.title", &[])
+    }
+}
+
+/// `GET /proposals`.
+pub(super) async fn list(State(web): State<Web>, visit: Visit) -> Response {
+    let list = async {
+        let state = visit.query.get("state").unwrap_or("open").to_owned();
+        let stands = match &*state {
+            "merged" => Some(Stands::Merged),
+            "closed" => Some(Stands::Closed),
+            "all" => None,
+            _ => Some(Stands::Open),
+        };
+        let before = visit.query.get("cursor").and_then(|text| text.parse().ok());
+        let page = api::page(&web.api, &visit.actor, stands, before, SHOWN).await;
+        let (proposals, next) = page.map_err(failure)?;
+        let waiting = inbox(&web.api, &visit.actor).await.map_err(failure)?;
+        Ok(List {
+            next: next.map(|next| {
+                let next = next.to_string();
+                format!("/proposals{}", visit.query.with("cursor", Some(&next)))
+            }),
+            states: ["open", "merged", "closed", "all"],
+            waiting: waiting.to_review.len() + waiting.answered.len(),
+            state,
+            proposals,
+        })
+    };
+    answer(&web, &visit, list.await).await
+}
+
+/// What the template of the inbox sees.
+#[derive(Debug, Serialize)]
+pub struct Waiting {
+    /// What waits.
+    pub inbox: Inbox,
+}
+
+impl Page for Waiting {
+    const TEMPLATE: &'static str = "review-inbox.html";
+    const SECTION: &'static str = "proposals";
+
+    fn title(&self, lang: Lang) -> String {
+        lang.text("review.inbox", &[])
+    }
+}
+
+/// `GET /inbox`.
+pub(super) async fn waiting(State(web): State<Web>, visit: Visit) -> Response {
+    let inbox = inbox(&web.api, &visit.actor).await;
+    let page = inbox.map(|inbox| Waiting { inbox }).map_err(failure);
+    answer(&web, &visit, page).await
+}
+
+/// What the template of a proposal sees.
+#[derive(Debug, Serialize)]
+pub struct Proposal {
+    /// The proposal.
+    pub detail: Detail,
+    /// Its files.
+    pub files: Vec<FileView>,
+    /// How many.
+    pub file_count: usize,
+    /// The prompts it reaches, with what they render to.
+    pub prompts: Vec<PromptView>,
+    /// Threads about the whole, and those whose place is not shown.
+    pub threads: Vec<view::Thread>,
+    /// What is not shown, because there is too much of it.
+    pub left_out: usize,
+    /// The verdict that whoever looks has given on this head.
+    pub own: Option<&'static str>,
+    /// Errors of the check.
+    pub errors: usize,
+    /// Warnings of the check.
+    pub warnings: usize,
+    /// Why what was asked was not done.
+    pub refused: Option<String>,
+    /// What was typed then.
+    pub typed: String,
+}
+
+impl Page for Proposal {
+    const TEMPLATE: &'static str = "review.html";
+    const SECTION: &'static str = "proposals";
+
+    fn title(&self, _: Lang) -> String {
+        format!(
+            "{} · {}",
+            self.detail.summary.title, self.detail.summary.number
+        )
+    }
+}
+
+fn number(text: &str) -> Result<i64, Failure> {
+    text.parse()
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or(Failure::NotFound)
+}
+
+/// What was refused of a form, and what it held.
+#[derive(Debug, Default)]
+struct Refused {
+    detail: Option<String>,
+    typed: String,
+}
+
+async fn proposal(
+    web: &Web,
+    visit: &Visit,
+    number: i64,
+    refused: Refused,
+) -> Result<Proposal, Failure> {
+    let about = api::about(&web.api, &visit.actor, number)
+        .await
+        .map_err(failure)?;
+    let mut detail = view::detail(&web.api, &visit.actor, &about)
+        .await
+        .map_err(failure)?;
+    let effect = effect::effect(&web.api, &visit.actor, &about)
+        .await
+        .map_err(failure)?;
+    let mut threads = std::mem::take(&mut detail.threads);
+    // where a comment is to be made, without scripts
+    let at = visit.query.get("at").unwrap_or_default();
+    let files = rows::files(&effect.files, &mut threads, at);
+    let prompts = rows::prompts(&effect.prompts, &mut threads, at);
+    let count = |severity: &str| {
+        let found = detail
+            .problems
+            .iter()
+            .filter(|problem| problem.severity == severity);
+        found.count()
+    };
+    Ok(Proposal {
+        own: own_verdict(&about, &visit.actor).map(Verdict::as_str),
+        errors: count("error"),
+        warnings: count("warning"),
+        file_count: files.len(),
+        files,
+        prompts,
+        threads,
+        left_out: effect.left_out,
+        refused: refused.detail,
+        typed: refused.typed,
+        detail,
+    })
+}
+
+/// `GET /proposals/{number}`.
+pub(super) async fn page(
+    State(web): State<Web>,
+    Path(text): Path<String>,
+    visit: Visit,
+) -> Response {
+    let page = async { proposal(&web, &visit, number(&text)?, Refused::default()).await };
+    answer(&web, &visit, page.await).await
+}
+
+/// What a form of a proposal asks for.
+async fn done(
+    web: &Web,
+    by: &By,
+    number: i64,
+    fields: &Query,
+) -> Result<Result<String, Refusal>, Failure> {
+    let field = |name: &str| fields.get(name).unwrap_or_default();
+    let said = Said::default();
+    let message = field("message").replace("\r\n", "\n");
+    let back = |anchor: &str| format!("/proposals/{number}{anchor}");
+    let id = || field("thread").parse::<i64>().ok();
+    let new = |thread: Option<i64>, place: Option<Place>| NewComment {
+        body: message.clone(),
+        thread,
+        place,
+    };
+    let api = &web.api;
+    Ok(match field("do") {
+        "approve" | "request-changes" => {
+            let verdict = if field("do") == "approve" {
+                Verdict::Approve
+            } else {
+                Verdict::RequestChanges
+            };
+            let given = (verdict, &*message, field("head"));
+            api::review(api, by, number, &said, given)
+                .await
+                .map(|_| back("#said"))
+        }
+        "comment" => {
+            let made = api::comment(api, by, number, &said, new(id(), place(fields))).await;
+            made.map(|made| back(&format!("#t{}", made.thread)))
+        }
+        "resolve" | "unresolve" => {
+            let resolved = field("do") == "resolve";
+            let thread = id().unwrap_or_default();
+            let done = api::resolve(api, by, (number, thread), &said, resolved).await;
+            done.map(|()| back(&format!("#t{thread}")))
+        }
+        "merge" => {
+            let head = field("head").to_owned();
+            let merged = api::merge(api, by.clone(), number, said, head).await;
+            merged.map(|_| back(""))
+        }
+        "close" => {
+            let change = (Some(Stands::Closed), None, None);
+            api::close(api, by, number, &said, change)
+                .await
+                .map(|_| back(""))
+        }
+        "reopen" => {
+            let change = (Some(Stands::Open), None, None);
+            api::close(api, by, number, &said, change)
+                .await
+                .map(|_| back(""))
+        }
+        "rename" => {
+            let title = field("title").trim();
+            if title.is_empty() {
+                return Err(Failure::Invalid("say a title".into()));
+            }
+            let change = (None, Some(title), Some(&*message));
+            api::close(api, by, number, &said, change)
+                .await
+                .map(|_| back(""))
+        }
+        "revert" => {
+            let made = api::revert(api, by.clone(), number, &message).await;
+            made.map(|(written, _)| format!("/proposals/{}", written.proposal.number))
+        }
+        other => {
+            let shown: String = other.chars().take(40).collect();
+            return Err(Failure::Invalid(format!("nothing is called `{shown}`")));
+        }
+    })
+}
+
+/// Where a form says that its comment stands.
+fn place(fields: &Query) -> Option<Place> {
+    let path = fields.get("path")?;
+    let number = |name: &str| fields.get(name).and_then(|text| text.parse::<u32>().ok());
+    let rendered = number("rendered").map(|message| {
+        let example = fields.get("example").unwrap_or_default();
+        (example.to_owned(), message)
+    });
+    Some(Place {
+        path: path.to_owned(),
+        old: fields.get("side") == Some("old"),
+        line: number("line").unwrap_or(0),
+        rendered,
+    })
+}
+
+fn who(parts: &Parts, visit: &Visit) -> By {
+    By {
+        actor: visit.actor.clone(),
+        ..crate::api::by(&parts.extensions)
+    }
+}
+
+/// `POST /proposals/{number}`: what the buttons of the page do.
+pub(super) async fn act(
+    State(web): State<Web>,
+    Path(text): Path<String>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let visit = Visit::of(&parts);
+    let by = who(&parts, &visit);
+    drop(parts);
+    let acted = async {
+        let number = number(&text)?;
+        let fields = form(&web, &visit, body).await?;
+        let refusal = match done(&web, &by, number, &fields).await? {
+            Ok(to) => return Ok(Ok(to)),
+            Err(refusal) => refusal,
+        };
+        if matches!(
+            refusal.status,
+            StatusCode::NOT_FOUND | StatusCode::INTERNAL_SERVER_ERROR
+        ) {
+            return Err(failure(refusal));
+        }
+        let refused = Refused {
+            detail: Some(refusal.detail),
+            typed: fields.get("message").unwrap_or_default().to_owned(),
+        };
+        let page = proposal(&web, &visit, number, refused).await?;
+        Ok(Err((page, refusal.status)))
+    };
+    match acted.await {
+        Ok(Ok(to)) => see_other(&to),
+        Ok(Err((page, status))) => {
+            let mut response = show(&web, &visit, &page).await;
+            *response.status_mut() = status;
+            response
+        }
+        Err(failure) => failed(&web, &visit, failure).await,
+    }
+}
+
+/// What the template of conflicts sees.
+#[derive(Debug, Serialize)]
+pub struct Resolving {
+    /// The proposal's number.
+    pub number: i64,
+    /// What it is about.
+    pub title: String,
+    /// What conflicts.
+    pub conflicts: Conflicts,
+    /// Whether whoever looks may resolve it.
+    pub may: bool,
+    /// Why it was not resolved.
+    pub refused: Option<String>,
+    /// What was typed for each file.
+    pub typed: BTreeMap<String, String>,
+}
+
+impl Page for Resolving {
+    const TEMPLATE: &'static str = "review-conflicts.html";
+    const SECTION: &'static str = "proposals";
+
+    fn title(&self, lang: Lang) -> String {
+        lang.text("review.conflicts.title", &[("n", &self.number.to_string())])
+    }
+}
+
+async fn resolving(
+    web: &Web,
+    visit: &Visit,
+    number: i64,
+    refused: Option<String>,
+    typed: BTreeMap<String, String>,
+) -> Result<Resolving, Failure> {
+    let about = api::about(&web.api, &visit.actor, number)
+        .await
+        .map_err(failure)?;
+    let conflicts = view::conflicts(&web.api, &visit.actor, &about)
+        .await
+        .map_err(failure)?;
+    let paths = about.row.touches();
+    let may = |path: &String| visit.actor.may(crate::access::Action::Propose, path);
+    Ok(Resolving {
+        number,
+        title: about.row.title.clone(),
+        may: about.state() == Stands::Open && paths.iter().all(may),
+        conflicts,
+        refused,
+        typed,
+    })
+}
+
+/// `GET /proposals/{number}/conflicts`.
+pub(super) async fn conflicts(
+    State(web): State<Web>,
+    Path(text): Path<String>,
+    visit: Visit,
+) -> Response {
+    let page = async { resolving(&web, &visit, number(&text)?, None, BTreeMap::new()).await };
+    answer(&web, &visit, page.await).await
+}
+
+/// `POST /proposals/{number}/conflicts`: a revision in which nothing conflicts.
+pub(super) async fn resolve(
+    State(web): State<Web>,
+    Path(text): Path<String>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let visit = Visit::of(&parts);
+    let by = who(&parts, &visit);
+    drop(parts);
+    let acted = async {
+        let number = number(&text)?;
+        let fields = form(&web, &visit, body).await?;
+        let mut typed = BTreeMap::new();
+        for (name, value) in fields.pairs() {
+            if let Some(path) = name.strip_prefix("file:") {
+                // a browser sends every line end of a form as CRLF
+                typed.insert(path.to_owned(), value.replace("\r\n", "\n"));
+            }
+        }
+        for path in fields.all("remove") {
+            typed.remove(path);
+        }
+        let removed = fields.all("remove").map(|path| Edit {
+            path: path.to_owned(),
+            content: None,
+        });
+        let kept = typed.iter().map(|(path, text)| Edit {
+            path: path.clone(),
+            content: Some(text.clone().into_bytes()),
+        });
+        let ask = Proposing {
+            title: None,
+            body: None,
+            base: fields.get("head").unwrap_or_default().to_owned(),
+            number: Some(number),
+            merges: fields.get("main").map(str::to_owned),
+            edits: kept.chain(removed).collect(),
+            message: format!("Merge main into proposal {number}"),
+        };
+        let Err(refusal) = api::revise(&web.api, by, ask).await else {
+            return Ok(None);
+        };
+        if matches!(
+            refusal.status,
+            StatusCode::NOT_FOUND | StatusCode::INTERNAL_SERVER_ERROR
+        ) {
+            return Err(failure(refusal));
+        }
+        let status = refusal.status;
+        let page = resolving(&web, &visit, number, Some(refusal.detail), typed).await?;
+        Ok(Some((page, status)))
+    };
+    match acted.await {
+        Ok(None) => see_other(&format!("/proposals/{text}")),
+        Ok(Some((page, status))) => {
+            let mut response = show(&web, &visit, &page).await;
+            *response.status_mut() = status;
+            response
+        }
+        Err(failure) => failed(&web, &visit, failure).await,
+    }
+}
