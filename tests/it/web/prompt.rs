@@ -292,8 +292,11 @@ async fn what_an_actor_may_not_read_looks_absent_on_every_page() {
             .contains("/api/v1/audit/export")
     );
     let nobody = send(server.address, "GET", "/", &[("Accept", BROWSER)], b"").await;
-    assert_eq!(nobody.status, 401);
-    assert!(nobody.text().contains("Please say who you are") && !nobody.text().contains("Secret"));
+    assert_eq!(nobody.status, 303);
+    assert_eq!(nobody.header("location"), Some("/login?next=%2F"));
+    let login = send(server.address, "GET", "/login", &[("Accept", BROWSER)], b"").await;
+    assert_eq!(login.status, 200);
+    assert!(!login.text().contains("Secret"));
 }
 
 #[tokio::test]
