@@ -67,6 +67,14 @@ pub(super) async fn check(State(web): State<Web>, request: Request) -> Response 
                 format!("you may not change `{}`", edit.path),
             ));
         }
+        // examples run against the whole library: what they expect would tell what may not be read
+        if !visit.actor.sees_all() {
+            return Err(Refusal::new(
+                StatusCode::FORBIDDEN,
+                "what a change does to the whole library is told to who may read all of it; the preview checks your text, \
+                 and publishing or proposing checks it all",
+            ));
+        }
         run(&web, edits).await
     };
     match checked.await {
