@@ -8,13 +8,13 @@ pub mod review;
 pub mod state;
 mod talk;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::Actor;
+use crate::access::{Action, Actor};
 use crate::git::history::{Advance, RefEdit};
 use crate::git::merge::MergeFound;
 use crate::git::{GitError, Repository};
@@ -180,7 +180,7 @@ impl Proposals {
                     opened_at: now_ms,
                     changed_at: now_ms,
                     body: body.unwrap_or_default(),
-                    paths: Some(paths),
+                    paths,
                     version: 1,
                     ..ProposalRow::default()
                 };
@@ -190,6 +190,7 @@ impl Proposals {
                 let Some(before) = open.into_iter().find(|row| row.number == number) else {
                     return Err(Refusal::NotOpen(number).into());
                 };
+                may_revise(actor, &before)?;
                 let old = before.head.clone();
                 if onto.is_some_and(|onto| onto != old) {
                     return Err(Refusal::MovedOn(number, old).into());
@@ -201,7 +202,7 @@ impl Proposals {
                     head: head.to_owned(),
                     changed_at: now_ms,
                     body: body.unwrap_or(before.body),
-                    paths: Some(paths),
+                    paths,
                     version: before.version + 1,
                     ..before
                 };
@@ -309,8 +310,14 @@ impl Proposals {
             self.store.put_proposal(&row, &row.author).await?;
             written += 1;
         }
-        let open = self.store.proposals_in(State::Open.as_str()).await?;
-        if open.is_empty() {
+        let (open, mut lacking): (Vec<_>, Vec<_>) = self
+            .store
+            .proposals()
+            .await?
+            .into_iter()
+            .partition(|row| State::parse(&row.state) == State::Open);
+        lacking.retain(|row| row.paths.is_none());
+        if open.is_empty() && lacking.is_empty() {
             return Ok(written);
         }
         let brought = self
@@ -327,13 +334,22 @@ impl Proposals {
                 let merges = repository.merges_of(&tip, &heads.collect(), MERGES)?;
                 still.retain(|row| row.paths.is_none());
                 for row in &mut still {
-                    row.paths = Some(paths(repository, &row.head, &tip)?);
+                    row.paths = paths(repository, &row.head, &tip)?;
                 }
+                for row in &mut lacking {
+                    row.paths = paths_of_ended(repository, row, &tip);
+                }
+                let known = still.into_iter().chain(lacking);
+                let known = known.filter(|row| row.paths.is_some());
                 let ended = ended.into_iter().map(|row| {
                     let found = merges.get(&row.number);
-                    ended_by(row, found, now_ms)
+                    let mut row = ended_by(row, found, now_ms);
+                    if row.paths.is_none() {
+                        row.paths = paths_of_ended(repository, &row, &tip);
+                    }
+                    row
                 });
-                Ok(still.into_iter().chain(ended).collect())
+                Ok(known.chain(ended).collect())
             })
             .await?;
         for row in brought {
@@ -397,13 +413,39 @@ fn ended_by(row: ProposalRow, found: Option<&MergeFound>, now_ms: i64) -> Propos
     }
 }
 
-/// The files that a proposal touches, as they are stored.
-fn paths(repository: &Repository, head: &str, main: &str) -> Result<String, GitError> {
-    let touched = match repository.merge_base(head, main)? {
-        Some(base) => repository.touched(&base, head, false)?,
-        None => BTreeSet::new(),
+/// Whether an actor may revise a proposal: its author, or who may propose changes of all that it touches.
+fn may_revise(actor: &Actor, row: &ProposalRow) -> Result<(), Refusal> {
+    let touched = row.touches();
+    let all = |action: Action| touched.iter().all(|path| actor.may(action, path));
+    if *row.author == *actor.name || all(Action::Propose) {
+        return Ok(());
+    }
+    Err(if all(Action::Read) {
+        Refusal::NotYours(row.number, row.author.clone())
+    } else {
+        Refusal::NotOpen(row.number)
+    })
+}
+
+/// The files that a proposal touches, as they are stored; none where that cannot be told from what main has.
+fn paths(repository: &Repository, head: &str, main: &str) -> Result<Option<String>, GitError> {
+    let base = repository.merge_base(head, main)?;
+    // main has all of it, and where it began is not known
+    let Some(base) = base.filter(|base| base != head) else {
+        return Ok(None);
     };
-    Ok(serde_json::to_string(&touched).unwrap_or_default())
+    let touched = repository.touched(&base, head, false)?;
+    Ok(serde_json::to_string(&touched).ok())
+}
+
+/// The same for one that is open no more; none as well where git cannot say, as after another history took main's place.
+fn paths_of_ended(repository: &Repository, row: &ProposalRow, main: &str) -> Option<String> {
+    let before = match &row.merge_commit {
+        Some(merge) => repository.first_parent(merge).ok().flatten()?,
+        None if State::parse(&row.state) == State::Merged => return None,
+        None => main.to_owned(),
+    };
+    paths(repository, &row.head, &before).ok().flatten()
 }
 
 /// What the decision needs to know of a pushed commit, its subject, and what it touches.
@@ -411,7 +453,7 @@ fn look(
     repository: &Repository,
     open: &[Open],
     head: &str,
-) -> Result<(Pushed, String, String), ProposeError> {
+) -> Result<(Pushed, String, Option<String>), ProposeError> {
     // what main does not have of it, newest first: the first head of a proposal that is met is the nearest
     let main = repository.main_tip()?;
     let added = repository.beyond(head, main.as_deref(), LOOKED_AT)?;
@@ -429,7 +471,7 @@ fn look(
     };
     let paths = match &main {
         Some(main) => paths(repository, head, main)?,
-        None => "[]".into(),
+        None => None,
     };
     Ok((pushed, repository.facts(head)?.subject, paths))
 }

@@ -65,6 +65,12 @@ pub enum Refusal {
     /// The proposal that was named is not open.
     #[error("proposal {0} is not open; leave -o proposal out to open a new one")]
     NotOpen(i64),
+    /// It is somebody else's, and touches what the actor may not propose changes of.
+    #[error(
+        "proposal {0} is revised by its author, {1}, or by who may propose changes of all that it touches; push yours as \
+         another: git push -o topic=<name> origin HEAD:refs/for/main"
+    )]
+    NotYours(i64, String),
     /// The topic is that of another open proposal.
     #[error("topic `{0}` is that of proposal {1}; choose another, or leave -o topic out")]
     TopicTaken(String, i64),

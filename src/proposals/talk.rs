@@ -126,6 +126,11 @@ fn said(text: &str, what: &str) -> Result<String, TalkError> {
 }
 
 fn forbidden(action: &str, path: &str) -> TalkError {
+    let path = if path.is_empty() {
+        "the whole library"
+    } else {
+        path
+    };
     TalkError::Forbidden(format!(
         "you may not {action} {path}; ask an admin for the role, or somebody who has it"
     ))
@@ -360,7 +365,10 @@ impl Proposals {
                 }
                 comment.thread = thread;
             }
-            (None, Some(place)) => self.put_place(&mut comment, row, &touched, place).await?,
+            (None, Some(place)) => {
+                self.put_place(actor, &mut comment, row, (&touched[..], place))
+                    .await?;
+            }
             (None, None) => {}
         }
         comment.id = self.store.add_comment(&comment).await?;
@@ -372,10 +380,10 @@ impl Proposals {
 
     async fn put_place(
         self: &Arc<Self>,
+        actor: &Actor,
         comment: &mut CommentRow,
         row: ProposalRow,
-        touched: &[String],
-        place: Place,
+        (touched, place): (&[String], Place),
     ) -> Result<(), TalkError> {
         let Place {
             path,
@@ -390,6 +398,11 @@ impl Proposals {
                 "proposal {} does not touch `{shown}`",
                 row.number
             )));
+        }
+        let nowhere = || TalkError::Wrong(format!("`{shown}` has no line {line} there"));
+        // what they may not read is as if it were not there
+        if !actor.may(Action::Read, &path) {
+            return Err(nowhere());
         }
         let (of, in_file) = (path.clone(), rendered.is_none());
         let found = self
@@ -412,9 +425,7 @@ impl Proposals {
             })
             .await?;
         let Some(commit) = found else {
-            return Err(TalkError::Wrong(format!(
-                "`{shown}` has no line {line} there"
-            )));
+            return Err(nowhere());
         };
         if let Some((example, message)) = rendered {
             if example.chars().count() > MAX_EXAMPLE {

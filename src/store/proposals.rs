@@ -42,10 +42,13 @@ pub struct ProposalRow {
 }
 
 impl ProposalRow {
-    /// The files that it touches, as they are stored.
+    /// The files that it touches, as they are stored. Where that is not known or cannot be read, the empty path, which is
+    /// the whole library: only who may do something everywhere may do it then.
     pub fn touches(&self) -> Vec<String> {
-        let text = self.paths.as_deref().unwrap_or("[]");
-        serde_json::from_str(text).unwrap_or_default()
+        let stored = self.paths.as_deref();
+        stored
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_else(|| vec![String::new()])
     }
 }
 
@@ -167,5 +170,26 @@ impl Store {
                 .fetch_one(&self.read)
                 .await?,
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_to_be_touched_may_be_anything() {
+        let touches = |paths: Option<&str>| {
+            let row = ProposalRow {
+                paths: paths.map(str::to_owned),
+                ..ProposalRow::default()
+            };
+            row.touches()
+        };
+        assert_eq!(touches(None), [""]);
+        assert_eq!(touches(Some("")), [""]);
+        assert_eq!(touches(Some("{")), [""]);
+        assert_eq!(touches(Some("[]")), Vec::<String>::new());
+        assert_eq!(touches(Some("[\"prompts/x.md\"]")), ["prompts/x.md"]);
     }
 }

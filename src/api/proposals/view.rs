@@ -14,6 +14,13 @@ use crate::proposals::{About, head_ref, place, tag};
 use crate::records::calendar;
 use crate::store::{CommentRow, ProposalRow};
 
+/// The files of a row that are known; what is not known is shown as nothing.
+fn touched(row: &ProposalRow) -> Vec<String> {
+    let mut paths = row.touches();
+    paths.retain(|path| !path.is_empty());
+    paths
+}
+
 /// A proposal in a list.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
@@ -51,7 +58,7 @@ impl Summary {
             revision: row.revision,
             opened: calendar::show(row.opened_at),
             changed: calendar::show(row.changed_at),
-            paths: row.touches(),
+            paths: touched(row),
             comments,
         }
     }
