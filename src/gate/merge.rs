@@ -8,14 +8,15 @@ use tokio_util::sync::CancellationToken;
 use super::policy::{action_at, rules};
 use super::publish::{Made, PublishError, Published, Tip, blocking};
 use super::wire::{Deed, Judged};
-use super::{Checked, Gate};
-use crate::access::{Actor, By};
+use super::{Checked, Gate, permit};
+use crate::access::{Access, Action, Actor, By, Scope};
 use crate::catalog::policy::Approval;
 use crate::git::commit::{Apart, Message};
 use crate::git::merge::{Conflict, Merged};
 use crate::git::{GitError, MAIN, Repository, SERVER_EMAIL, read_again};
 use crate::proposals::review::{
-    Facts, MergePlan, MergeRefusal, Needed, approving, decide_merge, merge_message, named, needed,
+    Facts, Given, MergePlan, MergeRefusal, Needed, approving, decide_merge, merge_message, named,
+    needed,
 };
 use crate::proposals::{About, ProposeError, Seen, TalkError, tag};
 
@@ -122,6 +123,30 @@ fn decide(
     })
 }
 
+/// The verdicts of those who may still review all that a proposal touches, with the groups that they are in now.
+fn counting(access: &Access, about: &About) -> Vec<Given> {
+    if access.is_open() {
+        return about.given.clone();
+    }
+    let (rows, touched) = (access.rows(), about.row.touches());
+    let now = |given: &Given| {
+        let row = rows.principal(&given.reviewer)?;
+        if row.disabled {
+            return None;
+        }
+        let reviewer = rows.actor(row, &[], Scope::default());
+        let may = touched
+            .iter()
+            .all(|path| reviewer.may(Action::Review, path));
+        let groups = reviewer.groups().iter().map(ToString::to_string).collect();
+        may.then(|| Given {
+            groups,
+            ..given.clone()
+        })
+    };
+    about.given.iter().filter_map(now).collect()
+}
+
 impl Gate {
     /// Merges a proposal whose head is the one that was seen; `tagged` is what else of it was seen.
     pub async fn merge(
@@ -144,7 +169,8 @@ impl Gate {
         if tagged.is_some_and(|tagged| tagged != tag(&row)) {
             return Err(failed(TalkError::Changed(number)));
         }
-        let about = proposals.about(row).await.map_err(failed)?;
+        let mut about = proposals.about(row).await.map_err(failed)?;
+        about.given = counting(self.pushers.access(), &about);
         let (actor, seen) = (by.actor.clone(), seen.to_owned());
         let make = move |tip: &Tip| merge_of(tip, &about, &actor, &seen);
         let published = self.publish_commit(by, make).await?;
@@ -161,7 +187,8 @@ impl Gate {
         actor: &Actor,
         about: &About,
     ) -> Result<Standing, PublishError<MergeError>> {
-        let (gate, about, actor) = (self.clone(), about.clone(), actor.clone());
+        let (gate, mut about, actor) = (self.clone(), about.clone(), actor.clone());
+        about.given = counting(self.pushers.access(), &about);
         let one = self.checks.clone().acquire_owned();
         let one = tokio::time::timeout(super::CHECKING, one)
             .await
@@ -234,7 +261,7 @@ impl Gate {
             plan: decide(about, actor, &rules, &tried, None),
             needed: needed(&rules, &tried.touched, &about.given, head, &about.authors),
             conflicts: tried.conflicts,
-            checked,
+            checked: checked.map(|checked| permit::seen_by(actor, &checked)),
             merge: tried.merge,
             main: Some(tip),
             policy,

@@ -65,6 +65,11 @@ impl Pushers {
         }
     }
 
+    /// Who may get in and what they may do.
+    pub(super) fn access(&self) -> &Access {
+        &self.access
+    }
+
     fn under_way(&self) -> std::sync::MutexGuard<'_, HashMap<String, By>> {
         self.under_way
             .lock()

@@ -204,11 +204,13 @@ pub fn files(
 }
 
 /// What main would be with a commit whose objects `repository` has, against what is served: every prompt that lists or
-/// renders differently. Blocks: builds a catalog, and renders examples on the budget of a check.
+/// renders differently, of the paths that `sees` says yes to: the rest is as if it were not there, and a prompt that would
+/// come to show a partial of the rest is left out. Blocks: builds a catalog, and renders examples on the budget of a check.
 pub fn prompts(
     registry: &Registry,
     repository: &Repository,
     commit: &str,
+    sees: impl Fn(&str) -> bool,
     cancel: &CancellationToken,
 ) -> Result<(Vec<PromptChange>, usize), VersionsError> {
     let (base, update) =
@@ -220,6 +222,7 @@ pub fn prompts(
                     VersionsError::Git(GitError::Io(std::io::Error::other(error.to_string())))
                 }
             })?;
+    let (base_seen, after_seen) = (base.seen(&sees), update.catalog.seen(&sees));
     let check = registry.renderer().check(cancel.clone());
     let mut room = Room(LINES);
     let (mut out, mut left_out, mut rendered) = (Vec::new(), 0, 0);
@@ -238,7 +241,14 @@ pub fn prompts(
         let of = |catalog: &Catalog| catalog.prompt(name).cloned();
         (name, of(&base), of(&update.catalog), true)
     });
+    let is_seen = |prompt: &Arc<Prompt>| sees(&prompt.path);
     for (name, before, after, by_resource) in sides.chain(by_resource) {
+        let (before, after) = (before.filter(is_seen), after.filter(is_seen));
+        if let Some(after) = &after
+            && shows_more(before.as_deref(), after, &sees)
+        {
+            continue;
+        }
         let Some(path) = after
             .as_ref()
             .or(before.as_ref())
@@ -267,7 +277,7 @@ pub fn prompts(
                 let prompt = prompt.as_ref();
                 prompt.map(|prompt| shown(&check, catalog, prompt, &arguments))
             };
-            let sides = (side(&base, &before), side(&update.catalog, &after));
+            let sides = (side(&base_seen, &before), side(&after_seen, &after));
             examples.push(compared(example, sides, &mut room));
         }
         if by_resource && examples.iter().all(ExampleChange::is_same) {
@@ -281,6 +291,18 @@ pub fn prompts(
         });
     }
     Ok((out, left_out))
+}
+
+/// Whether a prompt shows a partial that is not seen, and did not before.
+fn shows_more(before: Option<&Prompt>, after: &Prompt, sees: impl Fn(&str) -> bool) -> bool {
+    let had = |name: &str| {
+        before.is_some_and(|before| {
+            let mut known = before.partials.iter();
+            known.any(|partial| *partial.name == *name)
+        })
+    };
+    let mut partials = after.partials.iter();
+    partials.any(|partial| !sees(&partial.source.path) && !had(&partial.name))
 }
 
 /// The examples of both sides, each name once, with what they give; one without arguments where there are none.

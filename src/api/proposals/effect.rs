@@ -8,15 +8,15 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{Api, Refusal, internal, merging, proposals};
-use crate::access::{Action, Actor};
+use crate::access::{Action, Actor, Permissions};
 use crate::proposals::About;
 use crate::versions::effect::{Effect, files, prompts};
 
 /// Effects that are kept.
 const KEPT: usize = 16;
 
-/// Head, tip of main, and generation of the catalog: what an effect rests on.
-type Key = (String, Option<String>, u64);
+/// Head, tip of main, generation of the catalog, and what is seen, where that is not all: what an effect rests on.
+type Key = (String, Option<String>, u64, Option<Arc<Permissions>>);
 
 /// Effects that were looked up, one at a time.
 #[derive(Debug)]
@@ -46,17 +46,15 @@ impl Effects {
 /// What a proposal does, as far as an actor may see it.
 pub async fn effect(api: &Api, actor: &Actor, about: &About) -> Result<Arc<Effect>, Refusal> {
     let whole = whole(api, actor, about).await?;
-    if whole
-        .prompts
-        .iter()
-        .all(|prompt| actor.may(Action::Read, &prompt.path))
-    {
+    if actor.sees_all() {
         return Ok(whole);
     }
     // a partial reaches prompts that are none of theirs
     let mut seen = Effect::clone(&whole);
     seen.prompts
         .retain(|prompt| actor.may(Action::Read, &prompt.path));
+    seen.files
+        .retain(|file| actor.may(Action::Read, &file.path));
     Ok(Arc::new(seen))
 }
 
@@ -64,7 +62,8 @@ async fn whole(api: &Api, actor: &Actor, about: &About) -> Result<Arc<Effect>, R
     let (gate, _) = proposals(api)?;
     let key = || {
         let generation = api.registry.snapshot().generation;
-        (about.row.head.clone(), about.main.clone(), generation)
+        let part = (!actor.sees_all()).then(|| actor.permissions().clone());
+        (about.row.head.clone(), about.main.clone(), generation, part)
     };
     if let Some(known) = api.effects.get(&key()) {
         return Ok(known);
@@ -88,6 +87,7 @@ async fn whole(api: &Api, actor: &Actor, about: &About) -> Result<Arc<Effect>, R
         about.base.clone(),
         about.row.head.clone(),
     );
+    let who = actor.clone();
     let gone = CancellationToken::new();
     let waits = gone.clone().drop_guard();
     let made = tokio::task::spawn_blocking(move || {
@@ -100,7 +100,13 @@ async fn whole(api: &Api, actor: &Actor, about: &About) -> Result<Arc<Effect>, R
         // what conflicts or is merged makes no other main that could be rendered
         if let Some(merge) = &standing.merge {
             let with = repository.with_objects(merge.objects());
-            let (found, left_out) = prompts(&registry, &with, &merge.commit, &gone)?;
+            let (found, left_out) = prompts(
+                &registry,
+                &with,
+                &merge.commit,
+                |path| who.may(Action::Read, path),
+                &gone,
+            )?;
             effect.prompts = found;
             effect.left_out += left_out;
         }

@@ -288,10 +288,8 @@ pub async fn detail(api: &Api, actor: &Actor, about: &About) -> Result<Detail, R
         Ok(_) => Vec::new(),
         Err(all) => refusals(all),
     };
-    let errors = problems
-        .iter()
-        .filter(|problem| problem.severity == "error")
-        .count();
+    // also those that whoever asks does not see
+    let errors = standing.checked.as_ref().map_or(0, |found| found.errors);
     if errors > 0 {
         why.push(Why {
             code: "problems",
