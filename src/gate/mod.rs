@@ -313,9 +313,16 @@ impl Gate {
                 );
             }
             let mut leaked = leaks.found;
-            if matches!(kind, Kind::Main) {
+            let base = match kind {
+                Kind::Main => Some(update.old.clone()),
+                Kind::Propose(_) => repository.main_tip()?,
+                _ => None,
+            };
+            if base.is_some() {
                 let served = self.registry.snapshot().latest.clone();
-                leaked.extend(permit::shown_unread(&actor, &served, &repository, update)?);
+                let base = base.as_deref();
+                let shown = permit::shown_unread(&actor, &served, &repository, base, &commit)?;
+                leaked.extend(shown);
             }
             // what the tip still has is told once
             leaked.retain(|leak| {

@@ -108,16 +108,18 @@ pub fn refused_path(actor: &Actor, path: &str) -> Option<String> {
 }
 
 /// Partials that a change would show to somebody who may not read them, since a prompt shows what it includes: problems as
-/// if they were not there. What a file has included before may stay.
+/// if they were not there. Each commit beyond `base` is looked at, as each can be asked for. What a file has included before,
+/// where the commit parted from `base` or in `base` itself, may stay.
 pub(super) fn shown_unread(
     actor: &Actor,
     catalog: &Catalog,
     repository: &Repository,
-    update: &Update,
+    base: Option<&str>,
+    tip: &str,
 ) -> Result<Vec<Problem>, GitError> {
-    if actor.sees_all() || update.old == NOTHING {
+    let Some(base) = base.filter(|base| *base != NOTHING && !actor.sees_all()) else {
         return Ok(Vec::new());
-    }
+    };
     let seen = catalog.seen(|path| actor.may(Action::Read, path));
     let blobs = repository.blobs()?;
     let read = |commit: &str, path: &str| -> Result<Option<String>, GitError> {
@@ -126,54 +128,69 @@ pub(super) fn shown_unread(
             _ => Ok(None),
         }
     };
-    let changed = between(&blobs, &update.old, &update.new)?;
-    let mut partials = BTreeMap::new();
-    for path in changed.iter().filter(|path| path.starts_with("partials/")) {
-        if let Some(text) = read(&update.new, path)? {
-            partials.insert(path.clone(), text);
-        }
-    }
     let missing = |path: &str, text: &str, partials: &BTreeMap<String, String>| {
         let mut problems = seen.draft(path, text, partials).problems;
         problems.retain(|problem| problem.code == "include-missing");
         problems
     };
-    let mut out = Vec::new();
-    for path in &changed {
-        let texts = match path.strip_prefix("partials/") {
-            Some(name) => {
-                let text = format!("{{% include \"{name}\" %}}\n");
-                [text.clone(), text].map(Some)
-            }
-            None if path.starts_with("prompts/") => {
-                [read(&update.old, path)?, read(&update.new, path)?]
-            }
-            None => continue,
-        };
-        let [before, Some(after)] = texts else {
+    let mut out: Vec<Problem> = Vec::new();
+    for commit in repository.commits_beyond(tip, Some(base), COMMITS)? {
+        let own = changed_by(repository, &blobs, &commit)?;
+        let shows = |path: &String| path.starts_with("partials/") || path.starts_with("prompts/");
+        if !own.iter().any(shows) {
             continue;
-        };
-        let file = if path.starts_with("partials/") {
-            "prompts/x.md"
-        } else {
-            path
-        };
-        let mut known = BTreeSet::new();
-        if let Some(before) = before {
+        }
+        let fork = repository.merge_base(&commit.id, base)?;
+        let fork = fork.unwrap_or_else(|| base.to_owned());
+        let changed = between(&blobs, &fork, &commit.id)?;
+        let mut partials = BTreeMap::new();
+        for path in changed.iter().filter(|path| path.starts_with("partials/")) {
+            if let Some(text) = read(&commit.id, path)? {
+                partials.insert(path.clone(), text);
+            }
+        }
+        let mut before = Vec::new();
+        for place in [&*fork, base] {
             let mut earlier = BTreeMap::new();
             for path in partials.keys() {
-                if let Some(text) = read(&update.old, path)? {
+                if let Some(text) = read(place, path)? {
                     earlier.insert(path.clone(), text);
                 }
             }
-            known = missing(file, &before, &earlier)
-                .into_iter()
-                .map(|problem| problem.message)
-                .collect();
+            before.push((place, earlier));
         }
-        let mut found = missing(file, &after, &partials);
-        found.retain(|problem| !known.contains(&problem.message));
-        out.extend(found);
+        for path in changed.intersection(&own).filter(|path| shows(path)) {
+            let include = path
+                .strip_prefix("partials/")
+                .map(|name| format!("{{% include \"{name}\" %}}\n"));
+            let file = if include.is_some() {
+                "prompts/x.md"
+            } else {
+                path.as_str()
+            };
+            let text = |commit: &str| match &include {
+                Some(text) => Ok(Some(text.clone())),
+                None => read(commit, path),
+            };
+            let Some(after) = text(&commit.id)? else {
+                continue;
+            };
+            let mut known = BTreeSet::new();
+            for (place, earlier) in &before {
+                if let Some(text) = text(place)? {
+                    let found = missing(file, &text, earlier).into_iter();
+                    known.extend(found.map(|problem| problem.message));
+                }
+            }
+            for problem in missing(file, &after, &partials) {
+                let told = |other: &Problem| {
+                    other.path == problem.path && other.message == problem.message
+                };
+                if !known.contains(&problem.message) && !out.iter().any(told) {
+                    out.push(problem);
+                }
+            }
+        }
     }
     Ok(out)
 }

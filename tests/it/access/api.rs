@@ -302,3 +302,23 @@ async fn nobody_publishes_their_way_to_what_they_may_not_read() {
     assert_eq!(reply.status, 422, "{}", reply.text());
     assert!(!reply.text().contains("prompts/plan"), "{}", reply.text());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_proposes_their_way_to_what_they_may_not_read() {
+    let server = library().await;
+    let base = server.get("root", "/readyz").await.json()["tip"].clone();
+    let path = "prompts/duty/new.md";
+    for name in ["merger.md", "qqqqqq.md"] {
+        let text = format!("---\ndescription: D\n---\nSee:\n{{% include \"{name}\" %}}\n");
+        let body = json!({ "title": "T", "base": base, "files": { path: text } });
+        let reply = server
+            .post("duty", "/api/v1/proposals", &body.to_string())
+            .await;
+        assert_eq!(reply.status, 422, "{name}: {}", reply.text());
+        let detail = reply.json()["detail"].as_str().unwrap().to_owned();
+        assert!(
+            detail.starts_with(path) && detail.contains(name),
+            "{detail}"
+        );
+    }
+}

@@ -173,6 +173,33 @@ async fn a_proposal_goes_through_the_hands_it_must() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_approval_counts_while_its_reviewer_may_give_it() {
+    let server = server(POLICY).await;
+    let files = json!({ "prompts/sre/after.md": prompt("Changed.") });
+    let opened = open(&server, "ann", files).await;
+    says(&opened, 201, "opened proposal 1");
+    let head = opened.json()["head"].clone();
+    let approve = json!({ "verdict": "approve", "head": head });
+    says(
+        &post(&server, "mina", "reviews", approve).await,
+        201,
+        "\"id\":1",
+    );
+    let mina = "/api/v1/access/people/mina";
+    let out = server.post("root", mina, r#"{"disabled":true}"#).await;
+    assert_eq!(out.status, 200, "{}", out.text());
+    says(
+        &post(&server, "pub", "merge", json!({ "head": head })).await,
+        409,
+        "takes 1 approval",
+    );
+    let back = server.post("root", mina, r#"{"disabled":false}"#).await;
+    assert_eq!(back.status, 200, "{}", back.text());
+    let merged = post(&server, "pub", "merge", json!({ "head": head })).await;
+    assert_eq!(merged.status, 200, "{}", merged.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_somebody_may_not_read_looks_absent() {
     let server = server("").await;
     let files = json!({ "prompts/sre/after.md": prompt("Secret.") });
