@@ -228,6 +228,24 @@ async fn a_push_is_asked_for_every_path_of_every_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_proposal_is_revised_by_who_may_propose_all_of_it() {
+    let server = Guarded::library(&TEAMS).await;
+    let sre = server.work("sre", "sre");
+    sre.change(&[("prompts/sre/triage.md", &prompt("Three."))]);
+    sre.ok(&["push", "origin", "HEAD:refs/for/main"]);
+    let review = server.work("review", "review");
+    review.change(&[("prompts/review/code.md", &prompt("Mine."))]);
+    let over = ["push", "-o", "proposal=1", "origin", "HEAD:refs/for/main"];
+    review
+        .no(&over)
+        .says("proposal 1 is revised by its author, sre");
+    let seen = server.get("root", "/api/v1/proposals/1").await.json();
+    assert_eq!(seen["paths"], json!(["prompts/sre/triage.md"]));
+    sre.change(&[("prompts/sre/triage.md", &prompt("Four."))]);
+    sre.ok(&over);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn git_gives_and_takes_nothing_where_only_a_part_is_read() {
     let server = Guarded::library(&TEAMS).await;
     let url = server.url("part");
