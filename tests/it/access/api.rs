@@ -322,3 +322,24 @@ async fn nobody_proposes_their_way_to_what_they_may_not_read() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_effect_of_a_proposal_shows_no_partial_that_is_not_read() {
+    let server = library().await;
+    let base = server.get("root", "/readyz").await.json()["tip"].clone();
+    let text = "---\ndescription: D\n---\nSee:\n{% include \"merger.md\" %}\n";
+    let files = json!({ "prompts/duty/new.md": text });
+    let body = json!({ "title": "T", "base": base, "files": files });
+    let opened = server
+        .post("root", "/api/v1/proposals", &body.to_string())
+        .await;
+    assert_eq!(opened.status, 201, "{}", opened.text());
+    let effect = "/api/v1/proposals/1/effect";
+    let whole = server.get("root", effect).await;
+    assert!(whole.text().contains("Terms."), "{}", whole.text());
+    let part = server.get("duty", effect).await;
+    assert_eq!(part.status, 200, "{}", part.text());
+    assert!(!part.text().contains("Terms."), "{}", part.text());
+    assert_eq!(part.json()["prompts"], json!([]));
+    assert_eq!(part.json()["files"][0]["path"], "prompts/duty/new.md");
+}
