@@ -5,7 +5,7 @@
 
 mod check;
 mod drafts;
-mod endings;
+pub(super) mod endings;
 mod place;
 mod starters;
 mod words;

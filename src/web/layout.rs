@@ -94,9 +94,24 @@ const MAX_FORM: usize = 64 * 1024;
 
 /// The fields of a form whose token is good; why not, else.
 pub async fn form(web: &Web, visit: &Visit, body: axum::body::Body) -> Result<Query, Failure> {
-    let bytes = axum::body::to_bytes(body, MAX_FORM)
+    form_of(web, visit, body, MAX_FORM).await
+}
+
+/// The same for a form that may hold more than others: at most `most` bytes, where it is known who sends it.
+pub async fn form_of(
+    web: &Web,
+    visit: &Visit,
+    body: axum::body::Body,
+    most: usize,
+) -> Result<Query, Failure> {
+    let most = if visit.actor.is_known() {
+        most
+    } else {
+        most.min(MAX_FORM)
+    };
+    let bytes = axum::body::to_bytes(body, most)
         .await
-        .map_err(|_| Failure::Invalid(format!("a form has at most {MAX_FORM} bytes")))?;
+        .map_err(|_| Failure::Invalid(format!("a form has at most {most} bytes")))?;
     let fields = Query::of(&String::from_utf8_lossy(&bytes));
     if visit.sent(web, fields.get("csrf").unwrap_or_default()) {
         Ok(fields)

@@ -2,9 +2,9 @@
 //!
 //! Everything is read and written as by the API; a form that is refused comes back with what was typed.
 
+mod conflicts;
+mod merged;
 mod rows;
-
-use std::collections::BTreeMap;
 
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -13,25 +13,26 @@ use axum::response::Response;
 use serde::Serialize;
 
 use super::Web;
-use super::layout::{form, see_other};
+use super::layout::{form_of, see_other};
 use super::page::{Failure, Page, answer, failed, show};
 use super::text::{Lang, Query};
 use super::visit::Visit;
 use crate::access::By;
 use crate::api::Refusal;
 use crate::api::proposals::inbox::{Inbox, inbox};
-use crate::api::proposals::view::{self, Conflicts, Detail, Summary, own_verdict};
+use crate::api::proposals::view::{self, Detail, Summary, own_verdict};
 use crate::api::proposals::{self as api, Said, effect};
-use crate::gate::propose::Proposing;
-use crate::git::commit::Edit;
 use crate::proposals::review::Verdict;
 use crate::proposals::state::State as Stands;
 use crate::proposals::{NewComment, Place};
 
+pub(super) use conflicts::{conflicts, resolve};
 use rows::{FileView, PromptView};
 
 /// Proposals of one page.
 const SHOWN: i64 = 50;
+/// Longest form, in bytes: more than any comment takes, so that one that is too long comes back with its text.
+const MAX_FORM: usize = 1024 * 1024;
 
 fn failure(refusal: Refusal) -> Failure {
     match refusal.status {
@@ -340,7 +341,7 @@ pub(super) async fn act(
     drop(parts);
     let acted = async {
         let number = number(&text)?;
-        let fields = form(&web, &visit, body).await?;
+        let fields = form_of(&web, &visit, body, MAX_FORM).await?;
         let refusal = match done(&web, &by, number, &fields).await? {
             Ok(to) => return Ok(Ok(to)),
             Err(refusal) => refusal,
@@ -361,131 +362,6 @@ pub(super) async fn act(
     match acted.await {
         Ok(Ok(to)) => see_other(&to),
         Ok(Err((page, status))) => {
-            let mut response = show(&web, &visit, &page).await;
-            *response.status_mut() = status;
-            response
-        }
-        Err(failure) => failed(&web, &visit, failure).await,
-    }
-}
-
-/// What the template of conflicts sees.
-#[derive(Debug, Serialize)]
-pub struct Resolving {
-    /// The proposal's number.
-    pub number: i64,
-    /// What it is about.
-    pub title: String,
-    /// What conflicts.
-    pub conflicts: Conflicts,
-    /// Whether whoever looks may resolve it.
-    pub may: bool,
-    /// Why it was not resolved.
-    pub refused: Option<String>,
-    /// What was typed for each file.
-    pub typed: BTreeMap<String, String>,
-}
-
-impl Page for Resolving {
-    const TEMPLATE: &'static str = "review-conflicts.html";
-    const SECTION: &'static str = "proposals";
-
-    fn title(&self, lang: Lang) -> String {
-        lang.text("review.conflicts.title", &[("n", &self.number.to_string())])
-    }
-}
-
-async fn resolving(
-    web: &Web,
-    visit: &Visit,
-    number: i64,
-    refused: Option<String>,
-    typed: BTreeMap<String, String>,
-) -> Result<Resolving, Failure> {
-    let about = api::about(&web.api, &visit.actor, number)
-        .await
-        .map_err(failure)?;
-    let conflicts = view::conflicts(&web.api, &visit.actor, &about)
-        .await
-        .map_err(failure)?;
-    let paths = about.row.touches();
-    let may = |path: &String| visit.actor.may(crate::access::Action::Propose, path);
-    Ok(Resolving {
-        number,
-        title: about.row.title.clone(),
-        may: about.state() == Stands::Open && paths.iter().all(may),
-        conflicts,
-        refused,
-        typed,
-    })
-}
-
-/// `GET /proposals/{number}/conflicts`.
-pub(super) async fn conflicts(
-    State(web): State<Web>,
-    Path(text): Path<String>,
-    visit: Visit,
-) -> Response {
-    let page = async { resolving(&web, &visit, number(&text)?, None, BTreeMap::new()).await };
-    answer(&web, &visit, page.await).await
-}
-
-/// `POST /proposals/{number}/conflicts`: a revision in which nothing conflicts.
-pub(super) async fn resolve(
-    State(web): State<Web>,
-    Path(text): Path<String>,
-    request: Request,
-) -> Response {
-    let (parts, body) = request.into_parts();
-    let visit = Visit::of(&parts);
-    let by = who(&parts, &visit);
-    drop(parts);
-    let acted = async {
-        let number = number(&text)?;
-        let fields = form(&web, &visit, body).await?;
-        let mut typed = BTreeMap::new();
-        for (name, value) in fields.pairs() {
-            if let Some(path) = name.strip_prefix("file:") {
-                // a browser sends every line end of a form as CRLF
-                typed.insert(path.to_owned(), value.replace("\r\n", "\n"));
-            }
-        }
-        for path in fields.all("remove") {
-            typed.remove(path);
-        }
-        let removed = fields.all("remove").map(|path| Edit {
-            path: path.to_owned(),
-            content: None,
-        });
-        let kept = typed.iter().map(|(path, text)| Edit {
-            path: path.clone(),
-            content: Some(text.clone().into_bytes()),
-        });
-        let ask = Proposing {
-            title: None,
-            body: None,
-            base: fields.get("head").unwrap_or_default().to_owned(),
-            number: Some(number),
-            merges: fields.get("main").map(str::to_owned),
-            edits: kept.chain(removed).collect(),
-            message: format!("Merge main into proposal {number}"),
-        };
-        let Err(refusal) = api::revise(&web.api, by, ask).await else {
-            return Ok(None);
-        };
-        if matches!(
-            refusal.status,
-            StatusCode::NOT_FOUND | StatusCode::INTERNAL_SERVER_ERROR
-        ) {
-            return Err(failure(refusal));
-        }
-        let status = refusal.status;
-        let page = resolving(&web, &visit, number, Some(refusal.detail), typed).await?;
-        Ok(Some((page, status)))
-    };
-    match acted.await {
-        Ok(None) => see_other(&format!("/proposals/{text}")),
-        Ok(Some((page, status))) => {
             let mut response = show(&web, &visit, &page).await;
             *response.status_mut() = status;
             response

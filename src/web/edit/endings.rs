@@ -3,14 +3,14 @@
 use similar::{ChangeTag, TextDiff};
 
 /// The text with `\n` alone at the end of lines, without a byte order mark.
-pub(super) fn plain(text: &str) -> String {
+pub(in crate::web) fn plain(text: &str) -> String {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 /// What to store for a text from a form: the stored bytes where nothing changed, and the stored text's mark and line ends
 /// where something did. A line that was there keeps its own end; a new one ends as the line before it.
-pub(super) fn restored(stored: &str, sent: &str) -> String {
+pub(in crate::web) fn restored(stored: &str, sent: &str) -> String {
     let sent = plain(sent);
     let before = plain(stored);
     if sent == before {

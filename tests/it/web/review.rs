@@ -240,6 +240,16 @@ async fn conflicts_are_resolved_in_the_page() {
         rest.split('"').next().unwrap().to_owned()
     };
     let (head, main) = (hidden("head"), hidden("main"));
+    // both stand in the form, and while the markers do it is not saved
+    assert!(html.contains("below: main"), "{html}");
+    let marked = [
+        ("head", &*head),
+        ("main", &*main),
+        ("file:prompts/sre/after.md", ">>>>>>> main\r\nMine."),
+    ];
+    let refused = press(&server, "ann", path, &marked).await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.text().contains("Markers of a conflict"));
     // a browser sends CRLF
     let text = prompt("Both.").replace('\n', "\r\n");
     let fields = [
@@ -264,7 +274,10 @@ async fn conflicts_are_resolved_in_the_page() {
     // again, with what is old by now: what was typed stays
     let again = press(&server, "ann", path, &fields).await;
     assert_eq!(again.status, 409);
-    assert!(again.text().contains("has moved on to"));
+    let html = again.text();
+    for text in ["has moved on to", "name=\"seen\"", "Both.", &*head] {
+        assert!(html.contains(text), "no {text} in {html}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
