@@ -63,6 +63,9 @@ pub struct FileChange {
     pub not_shown: Option<&'static str>,
     /// What differs.
     pub hunks: Vec<Hunk>,
+    /// Whether more differs than `hunks` shows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 /// A message of an example, before and after.
@@ -74,6 +77,9 @@ pub struct MessageChange {
     pub role_after: Option<&'static str>,
     /// What differs; nothing where the text is the same.
     pub hunks: Vec<Hunk>,
+    /// Whether more differs than `hunks` shows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 /// An example, before and after.
@@ -96,7 +102,9 @@ impl ExampleChange {
     pub fn is_same(&self) -> bool {
         self.error_before == self.error_after
             && self.messages.iter().all(|message| {
-                message.hunks.is_empty() && message.role_before == message.role_after
+                message.hunks.is_empty()
+                    && !message.cut
+                    && message.role_before == message.role_after
             })
     }
 }
@@ -121,26 +129,31 @@ pub struct Effect {
     pub files: Vec<FileChange>,
     /// The prompts it reaches.
     pub prompts: Vec<PromptChange>,
-    /// Files, prompts and examples that are not shown, because there are too many.
+    /// Files, prompts, examples and messages that are not shown, or not in whole, because there is too much of them.
     pub left_out: usize,
 }
 
 /// Lines that may still be shown.
 struct Room(usize);
 
-fn hunks(before: &str, after: &str, room: &mut Room) -> Vec<Hunk> {
+/// What differs, and whether there is more of it than there is room for.
+fn hunks(before: &str, after: &str, room: &mut Room) -> (Vec<Hunk>, bool) {
     if before == after {
-        return Vec::new();
+        return (Vec::new(), false);
+    }
+    if room.0 == 0 {
+        return (Vec::new(), true);
     }
     let mut config = TextDiff::configure();
     config.timeout(COMPARING);
     let diff = config.diff_lines(before, after);
     let number = |index: Option<usize>| index.and_then(|i| u32::try_from(i + 1).ok());
-    let mut out = Vec::new();
+    let (mut out, mut cut) = (Vec::new(), false);
     for group in diff.grouped_ops(CONTEXT) {
         let mut hunk = Vec::new();
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             if room.0 == 0 {
+                cut = true;
                 break;
             }
             room.0 -= 1;
@@ -154,7 +167,7 @@ fn hunks(before: &str, after: &str, room: &mut Room) -> Vec<Hunk> {
             out.push(hunk);
         }
     }
-    out
+    (out, cut)
 }
 
 /// The files that differ between two commits, line by line. Blocks.
@@ -165,7 +178,7 @@ pub fn files(
 ) -> Result<(Vec<FileChange>, usize), GitError> {
     let blobs = repository.blobs()?;
     let changes = blobs.changes(base, head)?;
-    let left_out = changes.len().saturating_sub(FILES);
+    let mut left_out = changes.len().saturating_sub(FILES);
     let mut room = Room(LINES);
     let mut out = Vec::new();
     for change in changes.into_iter().take(FILES) {
@@ -185,19 +198,24 @@ pub fn files(
             String::from_utf8(before.unwrap_or_default()),
             String::from_utf8(after.unwrap_or_default()),
         );
-        let (not_shown, hunks) = match texts {
-            _ if large => (Some("too large to be shown line by line"), Vec::new()),
+        let (not_shown, (hunks, cut)) = match texts {
+            _ if large => (
+                Some("too large to be shown line by line"),
+                (Vec::new(), false),
+            ),
             (Ok(before), Ok(after)) if !before.contains('\0') && !after.contains('\0') => {
                 (None, hunks(&before, &after, &mut room))
             }
-            _ => (Some("no text"), Vec::new()),
+            _ => (Some("no text"), (Vec::new(), false)),
         };
+        left_out += usize::from(cut);
         out.push(FileChange {
             path,
             size_before,
             size_after,
             not_shown,
             hunks,
+            cut,
         });
     }
     Ok((out, left_out))
@@ -268,7 +286,9 @@ pub fn prompts(
                 prompt.map(|prompt| shown(&check, catalog, prompt, &arguments))
             };
             let sides = (side(&base, &before), side(&update.catalog, &after));
-            examples.push(compared(example, sides, &mut room));
+            let example = compared(example, sides, &mut room);
+            left_out += example.messages.iter().filter(|m| m.cut).count();
+            examples.push(example);
         }
         if by_resource && examples.iter().all(ExampleChange::is_same) {
             continue;
@@ -334,10 +354,12 @@ fn compared(
         let text = |side: Option<&(&'static str, String)>| {
             side.map_or_else(String::new, |(_, text)| text.clone())
         };
+        let (hunks, cut) = hunks(&text(old), &text(new), room);
         MessageChange {
             role_before: old.map(|(role, _)| *role),
             role_after: new.map(|(role, _)| *role),
-            hunks: hunks(&text(old), &text(new), room),
+            hunks,
+            cut,
         }
     });
     ExampleChange {
@@ -385,4 +407,35 @@ fn shown(
         Ok(messages.collect())
     };
     made().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_no_room_for_is_not_the_same() {
+        let mut room = Room(3);
+        let same = compared(
+            String::new(),
+            (
+                Some(Ok(vec![("user", "a\n".into())])),
+                Some(Ok(vec![("user", "a\n".into())])),
+            ),
+            &mut room,
+        );
+        assert!(same.is_same());
+        assert!(!hunks("a\n", "b\n", &mut room).1);
+        assert!(hunks("a\n", "b\n", &mut room).1);
+        let full = compared(
+            String::new(),
+            (
+                Some(Ok(vec![("user", "a\n".into())])),
+                Some(Ok(vec![("user", "b\n".into())])),
+            ),
+            &mut room,
+        );
+        assert!(full.messages[0].cut && full.messages[0].hunks.is_empty());
+        assert!(!full.is_same());
+    }
 }

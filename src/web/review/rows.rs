@@ -43,6 +43,8 @@ pub struct FileView {
     pub added: usize,
     /// Lines that went.
     pub removed: usize,
+    /// Whether more differs than is shown.
+    pub cut: bool,
     /// What differs.
     pub hunks: Vec<Vec<Row>>,
 }
@@ -56,6 +58,8 @@ pub struct MessageView {
     pub role_before: Option<&'static str>,
     /// Who speaks after.
     pub role_after: Option<&'static str>,
+    /// Whether more differs than is shown.
+    pub cut: bool,
     /// What differs.
     pub hunks: Vec<Vec<Row>>,
 }
@@ -158,6 +162,7 @@ pub(super) fn files(files: &[FileChange], threads: &mut Vec<Thread>, at: &str) -
             not_shown: file.not_shown,
             added: count("add"),
             removed: count("del"),
+            cut: file.cut,
             hunks,
         }
     };
@@ -192,6 +197,7 @@ pub(super) fn prompts(
                     index: m,
                     role_before: message.role_before,
                     role_after: message.role_after,
+                    cut: message.cut,
                     hunks,
                 });
             }
