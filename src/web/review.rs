@@ -27,7 +27,7 @@ use crate::proposals::state::State as Stands;
 use crate::proposals::{NewComment, Place};
 
 pub(super) use conflicts::{conflicts, resolve};
-use rows::{FileView, PromptView};
+use rows::{FileView, Placed, PromptView};
 
 /// Proposals of one page.
 const SHOWN: i64 = 50;
@@ -191,7 +191,7 @@ async fn proposal(
     let effect = effect::effect(&web.api, &visit.actor, &about)
         .await
         .map_err(failure)?;
-    let mut threads = std::mem::take(&mut detail.threads);
+    let mut threads = Placed::of(std::mem::take(&mut detail.threads));
     // where a comment is to be made, without scripts
     let at = visit.query.get("at").unwrap_or_default();
     let files = rows::files(&effect.files, &mut threads, at);
@@ -210,7 +210,7 @@ async fn proposal(
         file_count: files.len(),
         files,
         prompts,
-        threads,
+        threads: threads.rest(),
         left_out: effect.left_out,
         refused: refused.detail,
         typed: refused.typed,

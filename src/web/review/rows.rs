@@ -1,5 +1,7 @@
 //! Lines of a comparison as the page shows them: with the threads that stand on them, and the place of a new comment.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use crate::api::proposals::view::Thread;
@@ -92,19 +94,65 @@ pub struct PromptView {
     pub examples: Vec<ExampleView>,
 }
 
-/// Takes out the threads that stand on a line.
-fn on(threads: &mut Vec<Thread>, stands: impl Fn(&Thread) -> bool) -> Vec<Thread> {
-    let (here, others) = std::mem::take(threads).into_iter().partition(stands);
-    *threads = others;
-    here
+/// A file, or a message of an example of it.
+type Text = (String, Option<(String, i64)>);
+/// The threads on the lines of a text, by side and number.
+type OnLines = HashMap<(String, i64), Vec<Thread>>;
+
+/// Threads by where they stand, so that a line finds its own at once.
+#[derive(Debug, Default)]
+pub(super) struct Placed {
+    texts: HashMap<Text, OnLines>,
+    /// About the whole, or about a line that is no more.
+    others: Vec<Thread>,
 }
 
-fn rows(
-    hunks: &[Hunk],
-    prefix: &str,
-    at: &str,
-    mut threads: impl FnMut(&str, u32) -> Vec<Thread>,
-) -> Vec<Vec<Row>> {
+impl Placed {
+    pub(super) fn of(threads: Vec<Thread>) -> Self {
+        let mut out = Self::default();
+        for thread in threads {
+            let stands = thread.place.as_ref().and_then(|place| {
+                let rendered = match (&place.example, place.message) {
+                    (None, _) => None,
+                    (Some(example), Some(message)) => Some((example.clone(), message)),
+                    (Some(_), None) => return None,
+                };
+                let text = (place.path.clone(), rendered);
+                Some((text, (place.side.clone(), place.now?)))
+            });
+            match stands {
+                Some((text, line)) => {
+                    let lines = out.texts.entry(text).or_default();
+                    lines.entry(line).or_default().push(thread);
+                }
+                None => out.others.push(thread),
+            }
+        }
+        out
+    }
+
+    /// Takes out the threads of a text; those whose line is not shown come back with [`Self::put`].
+    fn take(&mut self, text: &Text) -> OnLines {
+        self.texts.remove(text).unwrap_or_default()
+    }
+
+    fn put(&mut self, text: Text, lines: OnLines) {
+        if !lines.is_empty() {
+            self.texts.insert(text, lines);
+        }
+    }
+
+    /// Those that stand on no line that is shown, oldest first.
+    pub(super) fn rest(self) -> Vec<Thread> {
+        let mut out = self.others;
+        let texts = self.texts.into_values();
+        out.extend(texts.flat_map(HashMap::into_values).flatten());
+        out.sort_by_key(|thread| thread.thread);
+        out
+    }
+}
+
+fn rows(hunks: &[Hunk], prefix: &str, at: &str, threads: &mut OnLines) -> Vec<Vec<Row>> {
     let mut shown = Vec::new();
     for hunk in hunks {
         let rows = hunk.iter().map(|line| {
@@ -116,7 +164,12 @@ fn rows(
             let id = format!("{prefix}{}{number}", &side[..1]);
             Row {
                 open: id == at,
-                threads: threads(side, number),
+                threads: if threads.is_empty() {
+                    Vec::new()
+                } else {
+                    let line = (side.to_owned(), i64::from(number));
+                    threads.remove(&line).unwrap_or_default()
+                },
                 id,
                 kind,
                 old: line.old,
@@ -132,18 +185,12 @@ fn rows(
 }
 
 /// The files with their threads, which are taken out of `threads`.
-pub(super) fn files(files: &[FileChange], threads: &mut Vec<Thread>, at: &str) -> Vec<FileView> {
+pub(super) fn files(files: &[FileChange], threads: &mut Placed, at: &str) -> Vec<FileView> {
     let view = |(index, file): (usize, &FileChange)| {
-        let hunks = rows(&file.hunks, &format!("f{index}"), at, |side, line| {
-            on(threads, |thread| {
-                thread.place.as_ref().is_some_and(|place| {
-                    place.example.is_none()
-                        && place.path == file.path
-                        && place.side == side
-                        && place.now == Some(line.into())
-                })
-            })
-        });
+        let text = (file.path.clone(), None);
+        let mut lines = threads.take(&text);
+        let hunks = rows(&file.hunks, &format!("f{index}"), at, &mut lines);
+        threads.put(text, lines);
         let count = |kind: &str| {
             hunks
                 .iter()
@@ -170,11 +217,7 @@ pub(super) fn files(files: &[FileChange], threads: &mut Vec<Thread>, at: &str) -
 }
 
 /// The prompts with their threads, which are taken out of `threads`.
-pub(super) fn prompts(
-    prompts: &[PromptChange],
-    threads: &mut Vec<Thread>,
-    at: &str,
-) -> Vec<PromptView> {
+pub(super) fn prompts(prompts: &[PromptChange], threads: &mut Placed, at: &str) -> Vec<PromptView> {
     let mut out = Vec::new();
     for (p, prompt) in prompts.iter().enumerate() {
         let mut examples = Vec::new();
@@ -182,17 +225,14 @@ pub(super) fn prompts(
             let mut messages = Vec::new();
             for (m, message) in example.messages.iter().enumerate() {
                 let prefix = format!("p{p}e{e}m{m}");
-                let hunks = rows(&message.hunks, &prefix, at, |side, line| {
-                    on(threads, |thread| {
-                        thread.place.as_ref().is_some_and(|place| {
-                            place.example.as_deref() == Some(&*example.example)
-                                && place.path == *prompt.path
-                                && place.message == i64::try_from(m).ok()
-                                && place.side == side
-                                && place.now == Some(line.into())
-                        })
-                    })
-                });
+                let number = i64::try_from(m).unwrap_or(i64::MAX);
+                let text = (
+                    prompt.path.to_string(),
+                    Some((example.example.clone(), number)),
+                );
+                let mut lines = threads.take(&text);
+                let hunks = rows(&message.hunks, &prefix, at, &mut lines);
+                threads.put(text, lines);
                 messages.push(MessageView {
                     index: m,
                     role_before: message.role_before,
@@ -217,4 +257,54 @@ pub(super) fn prompts(
         });
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::proposals::view::ThreadPlace;
+    use crate::versions::effect::Line;
+
+    #[test]
+    fn a_thread_stands_on_its_line_or_among_the_others() {
+        let thread = |thread: i64, now: Option<i64>| Thread {
+            thread,
+            place: Some(ThreadPlace {
+                path: "a.md".into(),
+                side: "new".into(),
+                line: 1,
+                now,
+                example: None,
+                message: None,
+                outdated: now.is_none(),
+            }),
+            resolved_by: None,
+            comments: Vec::new(),
+        };
+        let threads = vec![
+            thread(1, None),
+            thread(2, Some(9)),
+            thread(3, Some(2)),
+            thread(4, Some(2)),
+        ];
+        let line = |new: u32| Line {
+            old: None,
+            new: Some(new),
+            text: String::new(),
+        };
+        let file = FileChange {
+            path: "a.md".into(),
+            size_before: None,
+            size_after: Some(3),
+            not_shown: None,
+            hunks: vec![vec![line(1), line(2)]],
+            cut: false,
+        };
+        let ids = |threads: &[Thread]| threads.iter().map(|t| t.thread).collect::<Vec<_>>();
+        let mut placed = Placed::of(threads);
+        let view = files(&[file], &mut placed, "");
+        assert!(view[0].hunks[0][0].threads.is_empty());
+        assert_eq!(ids(&view[0].hunks[0][1].threads), [3, 4]);
+        assert_eq!(ids(&placed.rest()), [1, 2]);
+    }
 }
