@@ -2,12 +2,47 @@
 
 import { all, el, one } from "../dom";
 import { shortcut } from "../keys";
+import { type Kept, isFile, left, read, write } from "../review-kept";
 import { text } from "../text";
 
 const csrf = one<HTMLMetaElement>('meta[name="csrf"]')?.content ?? "";
 
+const store = `review:${/^\/proposals\/\d+/.exec(location.pathname)?.[0] ?? location.pathname}`;
+const stored = read(store);
+let kept: Kept = stored.kept;
+let isStored = true;
+
+const SAY = "say";
+
+/** A line of a file, or of what an example renders to. */
+function lineOf(path: string, side: string, line: string, example?: string, rendered?: string): string {
+  return `line:${JSON.stringify([path, side, line, example ?? "", rendered ?? ""])}`;
+}
+
+/** The place of a line that a link stands at. */
+function placeOf(link: HTMLElement): string | undefined {
+  const place = link.closest<HTMLElement>("[data-path]");
+  const at = [link.dataset["side"] ?? "new", link.dataset["line"] ?? "0"] as const;
+  return place ? lineOf(place.dataset["path"] ?? "", ...at, place.dataset["example"], place.dataset["rendered"]) : undefined;
+}
+
+/** The place that the words of a field are for. */
+function placeFor(field: HTMLTextAreaElement): string | undefined {
+  if (!field.form || !field.name) return undefined;
+  const fields = new FormData(field.form);
+  const value = (name: string): string => {
+    const found = fields.get(name);
+    return typeof found === "string" ? found : "";
+  };
+  // a text belongs to the commits it was made on, so that it is never saved over others
+  if (isFile(field.name)) return `${field.name}@${value("head")}@${value("main")}`;
+  if (value("thread")) return `thread:${value("thread")}`;
+  if (value("path")) return lineOf(value("path"), value("side"), value("line"), value("example"), value("rendered"));
+  return field.id === "message" ? SAY : undefined;
+}
+
 /** The form of a comment below a line; none where there is one already. */
-function openForm(link: HTMLElement): void {
+function openForm(link: HTMLElement, focus = true): void {
   const row = link.closest<HTMLElement>(".line");
   const place = link.closest<HTMLElement>("[data-path]");
   if (!row || !place) return;
@@ -35,8 +70,9 @@ function openForm(link: HTMLElement): void {
     link.focus();
   });
   form.append(words, el("div", { class: "actions" }, send, cancel));
+  words.value = kept[placeOf(link) ?? ""] ?? "";
   row.after(form);
-  words.focus();
+  if (focus) words.focus();
 }
 
 document.addEventListener("click", (event) => {
@@ -52,6 +88,7 @@ document.addEventListener("click", (event) => {
     const field = one<HTMLTextAreaElement>(`#${take.dataset["take"]}`);
     if (field) {
       field.value = take.dataset["text"] ?? "";
+      field.dispatchEvent(new Event("input", { bubbles: true }));
       field.focus();
     }
   }
@@ -67,24 +104,74 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// what was typed and not sent comes back with the page
+// what was typed and not sent comes back with the page, each at its place
 const box = one<HTMLTextAreaElement>("#message");
-const key = `review:${location.pathname}`;
-try {
-  if (box && box.value === "") box.value = sessionStorage.getItem(key) ?? "";
-  box?.addEventListener("input", () => sessionStorage.setItem(key, box.value));
-  box?.form?.addEventListener("submit", () => sessionStorage.removeItem(key));
-} catch {
-  // storage is switched off: then a reload loses it
+
+function restore(): void {
+  const refused = one('.notice.bad[role="alert"]') !== null;
+  const { sent } = stored;
+  kept = left(kept, sent, {
+    refused,
+    conflicts: location.pathname.endsWith("/conflicts"),
+    head: one<HTMLInputElement>('input[name="head"]')?.value,
+    words: all(".words").map((words) => words.textContent ?? ""),
+  });
+  // the server gives back what was refused in the form for the whole, whatever place it was for
+  const elsewhere = Object.entries(sent?.places ?? {}).filter(([place]) => place !== SAY && !isFile(place));
+  const same = (text: string): boolean => text.trim() === box?.value.replace(/\r\n/g, "\n").trim();
+  if (box && refused && elsewhere.some(([place, text]) => same(text) && place in kept)) box.value = kept[SAY] ?? "";
+  const fields = new Map(all<HTMLTextAreaElement>("textarea").map((field) => [placeFor(field), field]));
+  const links = new Map<string | undefined, HTMLElement>();
+  if (Object.keys(kept).some((place) => place.startsWith("line:"))) {
+    for (const link of all("a[data-at]")) links.set(placeOf(link), link);
+  }
+  for (const [place, text] of Object.entries(kept)) {
+    const field = fields.get(place);
+    const link = links.get(place);
+    if (field) {
+      if (field.value === "" || isFile(place)) field.value = text;
+      const answer = field.closest("details");
+      if (answer) answer.open = true;
+    } else if (link) {
+      openForm(link, false);
+    } else if (box && !isFile(place)) {
+      // its line or thread is not shown any more
+      box.value = [box.value, text].filter((part) => part.trim() !== "").join("\n\n");
+      kept = { ...kept, [SAY]: box.value };
+      delete kept[place];
+    }
+  }
+  isStored = write(store, kept);
 }
+restore();
+
+document.addEventListener("input", (event) => {
+  const field = event.target;
+  if (!(field instanceof HTMLTextAreaElement)) return;
+  const place = placeFor(field);
+  if (place === undefined) return;
+  kept = { ...kept, [place]: field.value };
+  if (field.value.trim() === "" && !isFile(place)) delete kept[place];
+  isStored = write(store, kept);
+});
 
 let leaving = false;
-for (const form of all<HTMLFormElement>("form")) form.addEventListener("submit", () => (leaving = true));
-window.addEventListener("beforeunload", (event) => {
-  const typed = all<HTMLTextAreaElement>(".new-comment textarea").some((field) => field.value.trim() !== "");
-  if (typed && !leaving) event.preventDefault();
+document.addEventListener("submit", (event) => {
+  leaving = true;
+  if (!(event.target instanceof HTMLFormElement)) return;
+  const places: Kept = {};
+  for (const field of all<HTMLTextAreaElement>("textarea", event.target)) {
+    const place = placeFor(field);
+    if (place === undefined || (field.value.trim() === "" && !isFile(place))) continue;
+    places[place] = field.value;
+  }
+  kept = { ...kept, ...places };
+  const head = one<HTMLInputElement>('input[name="head"]')?.value ?? "";
+  isStored = write(store, kept, { places, head });
 });
-document.addEventListener("submit", () => (leaving = true));
+window.addEventListener("beforeunload", (event) => {
+  if (!isStored && !leaving && Object.keys(kept).length > 0) event.preventDefault();
+});
 
 shortcut(["c"], text("key_comment"), (event) => {
   const link = document.activeElement?.closest<HTMLElement>("a[data-at]");
