@@ -1,8 +1,11 @@
 //! The merge of a proposal: a commit on main like any other, made here, judged by the same gate and by its reviewers.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use lru::LruCache;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::policy::{action_at, rules};
@@ -18,6 +21,44 @@ use crate::proposals::review::{
     Facts, MergePlan, MergeRefusal, Needed, approving, decide_merge, merge_message, named, needed,
 };
 use crate::proposals::{About, ProposeError, Seen, TalkError, tag};
+
+/// Proposals that are held against main at a time, for who looks at them.
+const VIEWS: usize = 2;
+/// Checks of proposals that are kept.
+const KEPT: usize = 32;
+
+/// Tip of main, head, and generation of the catalog: what the check of a proposal rests on.
+type Key = (String, String, u64);
+
+/// What looking at proposals takes: turns of its own, so that no push waits for them, and what was found already.
+#[derive(Debug)]
+pub(super) struct Views {
+    turns: Arc<Semaphore>,
+    checked: Mutex<LruCache<Key, Arc<Checked>>>,
+}
+
+impl Default for Views {
+    fn default() -> Self {
+        Self {
+            turns: Arc::new(Semaphore::new(VIEWS)),
+            checked: Mutex::new(LruCache::new(
+                NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN),
+            )),
+        }
+    }
+}
+
+impl Views {
+    fn get(&self, key: &Key) -> Option<Arc<Checked>> {
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        checked.get(key).cloned()
+    }
+
+    fn put(&self, key: Key, found: Arc<Checked>) {
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        checked.put(key, found);
+    }
+}
 
 /// Why a proposal was not merged.
 #[derive(Debug, thiserror::Error)]
@@ -162,7 +203,7 @@ impl Gate {
         about: &About,
     ) -> Result<Standing, PublishError<MergeError>> {
         let (gate, about, actor) = (self.clone(), about.clone(), actor.clone());
-        let one = self.checks.clone().acquire_owned();
+        let one = self.views.turns.clone().acquire_owned();
         let one = tokio::time::timeout(super::CHECKING, one)
             .await
             .ok()
@@ -220,14 +261,7 @@ impl Gate {
             Err(why) => (Vec::new(), Some(why.message)),
         };
         let checked = match &tried.merge {
-            Some(apart) => {
-                let with = self.repository.with_objects(apart.objects());
-                let checked = self.check(&with, &apart.commit, gone);
-                Some(checked.map_err(|error| {
-                    tracing::error!(%error, "what a proposal would make of main could not be checked");
-                    PublishError::Unjudged("it could not be checked now; the server's log says more".into())
-                })?)
-            }
+            Some(apart) => Some(self.checked_view(&tip, head, apart, gone)?),
             None => None,
         };
         Ok(Standing {
@@ -239,6 +273,28 @@ impl Gate {
             main: Some(tip),
             policy,
         })
+    }
+
+    /// What the check finds in the merge of a head into a tip, looked for once.
+    fn checked_view(
+        &self,
+        tip: &str,
+        head: &str,
+        apart: &Apart,
+        gone: &CancellationToken,
+    ) -> Result<Arc<Checked>, PublishError<MergeError>> {
+        let generation = self.registry.snapshot().generation;
+        let key = (tip.to_owned(), head.to_owned(), generation);
+        if let Some(known) = self.views.get(&key) {
+            return Ok(known);
+        }
+        let with = self.repository.with_objects(apart.objects());
+        let checked = self.check(&with, &apart.commit, gone).map_err(|error| {
+            tracing::error!(%error, "what a proposal would make of main could not be checked");
+            PublishError::Unjudged("it could not be checked now; the server's log says more".into())
+        })?;
+        self.views.put(key, checked.clone());
+        Ok(checked)
     }
 }
 

@@ -87,6 +87,8 @@ pub struct Gate {
     pushers: Arc<Pushers>,
     checks: Arc<Semaphore>,
     checked: Mutex<LruCache<String, Arc<Checked>>>,
+    /// What looking at proposals takes.
+    views: merge::Views,
     /// Changes that are made here are made one after the other.
     publishing: tokio::sync::Mutex<()>,
 }
@@ -129,6 +131,7 @@ impl Gate {
             checked: Mutex::new(LruCache::new(
                 NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN),
             )),
+            views: merge::Views::default(),
             publishing: tokio::sync::Mutex::default(),
         }
     }
