@@ -98,6 +98,8 @@ pub struct Access {
     idle: Duration,
     /// Held by who changes it, so that what was looked at is still so when it is written.
     changing: tokio::sync::Mutex<()>,
+    /// Held from reading the rows until they are in force, so that older ones never take the place of newer ones.
+    reading: tokio::sync::Mutex<()>,
     /// Codes that are used once to choose a password, by their hash. They end with this process.
     codes: Mutex<HashMap<[u8; 32], Code>>,
 }
@@ -113,6 +115,7 @@ impl Access {
             used: Mutex::default(),
             idle: IDLE,
             changing: tokio::sync::Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
             codes: Mutex::default(),
         }
     }
@@ -216,6 +219,7 @@ impl Access {
         let Some(store) = &self.store else {
             return Ok(());
         };
+        let _reading = self.reading.lock().await;
         let rows = store.access().await?;
         if !rows.admins().is_empty() {
             self.codes().retain(|_, known| known.of.is_some());

@@ -131,6 +131,8 @@ impl Arrivals {
         let rows = store.access().await?;
         let known = |row: &&PrincipalRow| row.subject.as_deref() == Some(&key);
         if let Some(row) = rows.principals.iter().find(known) {
+            // they are in the database and not in memory: what made them known was cut
+            self.access.reload().await?;
             return Ok(row.name.clone());
         }
         let wanted = [said.name.as_deref(), Some(&*said.subject)];

@@ -1,5 +1,6 @@
 //! `/api/v1/access/…`: people, groups, grants, tokens and sessions.
 
+mod changes;
 pub mod desk;
 pub mod sign_in;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 
+use super::changes::whole;
 use super::desk::{DAY_MS, Desk, Newcomer, admin, grant_row, nobody};
 use crate::access::password::{PasswordError, Passwords};
 use crate::access::{Actor, By, Credential, Invitation, Pattern, Role, secret};
@@ -220,6 +221,18 @@ impl Desk {
         password: &str,
         from: &From,
     ) -> Result<Signed, NotSigned> {
+        let (desk, from) = (self.clone(), from.clone());
+        let (code, name, password) = (code.to_owned(), name.to_owned(), password.to_owned());
+        whole(async move { desk.set_up_now(&code, &name, &password, &from).await }).await
+    }
+
+    async fn set_up_now(
+        &self,
+        code: &str,
+        name: &str,
+        password: &str,
+        from: &From,
+    ) -> Result<Signed, NotSigned> {
         self.invited(code, from)?;
         let hashed = self.sign_in.passwords.hash(password).await?;
         let changing = self.access.changing().await;
@@ -293,9 +306,12 @@ impl Desk {
             return Err(NotSigned::Wrong);
         }
         let hashed = self.sign_in.passwords.hash(new).await?;
-        let _changing = self.access.changing().await;
-        self.keep_password(by, &name, hashed, Some(&session))
-            .await?;
+        let (desk, by) = (self.clone(), by.clone());
+        whole(async move {
+            let _changing = desk.access.changing().await;
+            desk.keep_password(&by, &name, hashed, Some(&session)).await
+        })
+        .await?;
         Ok(())
     }
 
@@ -370,11 +386,20 @@ impl Desk {
             actor: actor.clone(),
             peer: None,
         };
-        for row in rows.sessions.iter().filter(ends) {
-            store.delete_session(&row.id).await?;
-            let detail = format!("of {}, as the provider says", row.principal);
-            self.done(&by, "sign-out", &row.id, Some(detail)).await?;
-        }
-        Ok(())
+        let ended: Vec<SessionRow> = rows.sessions.iter().filter(ends).cloned().collect();
+        let desk = self.clone();
+        whole(async move {
+            let store = desk.store()?;
+            for row in &ended {
+                store.delete_session(&row.id).await?;
+                let detail = format!("of {}, as the provider says", row.principal);
+                desk.done(&by, "sign-out", &row.id, Some(detail)).await?;
+            }
+            if ended.is_empty() {
+                desk.access.reload().await?;
+            }
+            Ok::<(), Refusal>(())
+        })
+        .await
     }
 }
