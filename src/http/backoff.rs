@@ -97,6 +97,15 @@ impl Backoff {
         self.lock().pop(&key);
     }
 
+    /// Takes one failure back, of an attempt that was counted before it was looked at and was good.
+    pub fn forgive(&self, attempt: Attempt<'_>) {
+        let key = self.key(attempt);
+        if let Some(failures) = self.lock().get_mut(&key) {
+            failures.count = failures.count.saturating_sub(1);
+            failures.until = failures.last;
+        }
+    }
+
     fn check_at(&self, attempt: Attempt<'_>, now: Instant) -> Result<(), Duration> {
         let key = self.key(attempt);
         match self.lock().peek(&key) {
