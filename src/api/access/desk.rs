@@ -563,7 +563,7 @@ impl Desk {
                 .iter()
                 .find(|row| *row.prefix == **prefix)
                 .and_then(|row| row.expires_at),
-            Some(Credential::Bearer(_)) => {
+            Some(Credential::Bearer(..)) => {
                 return Err(Refusal::new(
                     StatusCode::FORBIDDEN,
                     "an access token of an OpenID provider makes no tokens; sign in to the web pages, under Settings",
