@@ -202,6 +202,21 @@ mod tests {
     }
 
     #[test]
+    fn what_was_counted_too_early_is_taken_back() {
+        let backoff = Backoff::new();
+        for _ in 0..ADDRESS.free() {
+            backoff.failed(ADDRESS);
+        }
+        backoff.failed(ADDRESS);
+        assert!(backoff.check(ADDRESS).is_err());
+        backoff.forgive(ADDRESS);
+        assert_eq!(backoff.check(ADDRESS), Ok(()));
+        // those before it stay
+        backoff.failed(ADDRESS);
+        assert!(backoff.check(ADDRESS).is_err());
+    }
+
+    #[test]
     fn a_million_names_take_no_more_memory() {
         let backoff = Backoff::new();
         let now = Instant::now();
