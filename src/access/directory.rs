@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::permissions::{Grant, Permissions, Scope};
 use super::secret::{self, NoRandom};
 use super::{Actor, Credential, Kind, Pattern, Role};
-use crate::store::{AccessRows, GrantRow, PrincipalRow, Store, StoreError, TokenRow};
+use crate::store::{
+    AccessRows, GrantRow, MembershipRow, PrincipalRow, Store, StoreError, TokenRow,
+};
 
 /// Time after which the last uses of credentials are written.
 const WRITTEN_EVERY: Duration = Duration::from_secs(30);
@@ -98,6 +100,8 @@ pub struct Access {
     idle: Duration,
     /// Held by who changes it, so that what was looked at is still so when it is written.
     changing: tokio::sync::Mutex<()>,
+    /// Held from reading the rows until they are in force, so that older ones never take the place of newer ones.
+    reading: tokio::sync::Mutex<()>,
     /// Codes that are used once to choose a password, by their hash. They end with this process.
     codes: Mutex<HashMap<[u8; 32], Code>>,
 }
@@ -113,6 +117,7 @@ impl Access {
             used: Mutex::default(),
             idle: IDLE,
             changing: tokio::sync::Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
             codes: Mutex::default(),
         }
     }
@@ -216,6 +221,7 @@ impl Access {
         let Some(store) = &self.store else {
             return Ok(());
         };
+        let _reading = self.reading.lock().await;
         let rows = store.access().await?;
         if !rows.admins().is_empty() {
             self.codes().retain(|_, known| known.of.is_some());
@@ -284,8 +290,8 @@ impl Access {
         if row.disabled {
             return Err(Denied::Disabled);
         }
-        let mut actor = directory.rows.actor(row, groups, scope);
-        actor.credential = Some(Credential::Bearer(expires));
+        let mut actor = directory.rows.bearer(row, groups, scope);
+        actor.credential = Some(Credential::Bearer(expires, groups.into()));
         Ok(actor)
     }
 
@@ -298,7 +304,7 @@ impl Access {
         let entries = match credential {
             Credential::Token(_) => &directory.tokens,
             Credential::Session(_) => &directory.sessions,
-            Credential::Bearer(expires) => {
+            Credential::Bearer(expires, groups) => {
                 if i64::try_from(*expires)
                     .unwrap_or(i64::MAX)
                     .saturating_mul(1000)
@@ -315,10 +321,8 @@ impl Access {
                     None => Err(Denied::Unknown),
                     Some(row) if row.disabled => Err(Denied::Disabled),
                     Some(row) => {
-                        let groups: Vec<String> =
-                            actor.groups.iter().map(ToString::to_string).collect();
                         let scope = actor.permissions.scope().clone();
-                        let mut again = directory.rows.actor(row, &groups, scope);
+                        let mut again = directory.rows.bearer(row, groups, scope);
                         again.credential = Some(credential.clone());
                         Ok(again)
                     }
@@ -339,7 +343,7 @@ impl Access {
         let entries = match actor.credential.as_ref()? {
             Credential::Token(_) => &directory.tokens,
             Credential::Session(_) => &directory.sessions,
-            Credential::Bearer(seconds) => {
+            Credential::Bearer(seconds, _) => {
                 let seconds = i64::try_from(*seconds).unwrap_or(i64::MAX);
                 return Some(seconds.saturating_mul(1000));
             }
@@ -416,7 +420,7 @@ impl Access {
                 match credential {
                     Credential::Token(prefix) => tokens.push((prefix.to_string(), used.at)),
                     Credential::Session(id) => sessions.push((id.to_string(), used.at)),
-                    Credential::Bearer(_) => {}
+                    Credential::Bearer(..) => {}
                 }
             }
         }
@@ -445,7 +449,7 @@ impl Directory {
         match credential {
             Credential::Token(prefix) => self.rows.tokens.iter().any(|row| *row.prefix == **prefix),
             Credential::Session(id) => self.rows.sessions.iter().any(|row| *row.id == **id),
-            Credential::Bearer(_) => false,
+            Credential::Bearer(..) => false,
         }
     }
 
@@ -529,7 +533,26 @@ fn scope(row: &TokenRow) -> Option<Scope> {
 impl AccessRows {
     /// A principal with what grants give them, themselves and as a member of groups; `more` are groups that a credential says.
     pub fn actor(&self, row: &PrincipalRow, more: &[String], scope: Scope) -> Actor {
-        let members = self.memberships.iter().filter(|m| m.principal == row.name);
+        self.member(row, more, scope, |_| true)
+    }
+
+    /// The same as who an access token of an OpenID provider names: what the provider says of their groups is what this
+    /// token says, and not what it said at a sign-in before.
+    fn bearer(&self, row: &PrincipalRow, said: &[String], scope: Scope) -> Actor {
+        self.member(row, said, scope, |membership| membership.source != "oidc")
+    }
+
+    fn member(
+        &self,
+        row: &PrincipalRow,
+        more: &[String],
+        scope: Scope,
+        counts: impl Fn(&MembershipRow) -> bool,
+    ) -> Actor {
+        let members = self
+            .memberships
+            .iter()
+            .filter(|m| m.principal == row.name && counts(m));
         let mut groups: Vec<Box<str>> = members.map(|m| (&*m.group_name).into()).collect();
         groups.extend(more.iter().map(|group| (&**group).into()));
         groups.sort_unstable();
@@ -557,5 +580,62 @@ impl AccessRows {
             groups: groups.into(),
             credential: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn membership(group: &str, source: &str) -> MembershipRow {
+        MembershipRow {
+            group_name: group.into(),
+            principal: "ana".into(),
+            source: source.into(),
+        }
+    }
+
+    #[test]
+    fn an_access_token_has_the_groups_it_says_and_those_from_here_that_are_left() {
+        let ana = PrincipalRow {
+            name: "ana".into(),
+            kind: "person".into(),
+            email: None,
+            subject: None,
+            password: None,
+            disabled: false,
+            created_at: 0,
+            created_by: "test".into(),
+        };
+        let rows = AccessRows {
+            principals: vec![ana],
+            memberships: vec![membership("here", "here"), membership("before", "oidc")],
+            ..AccessRows::default()
+        };
+        let access = Access {
+            open: false,
+            ..Access::open()
+        };
+        access
+            .directory
+            .store(Arc::new(Directory::new(rows.clone())));
+        let said = ["said".to_owned()];
+        let actor = access
+            .by_bearer("ana", &said, Scope::default(), 100)
+            .unwrap();
+        assert_eq!(
+            actor.groups(),
+            [Box::<str>::from("here"), Box::<str>::from("said")]
+        );
+        // an admin takes them out of the group of this server
+        let left = AccessRows {
+            memberships: Vec::new(),
+            ..rows
+        };
+        access.directory.store(Arc::new(Directory::new(left)));
+        let again = access.again(&actor, 0).unwrap();
+        assert_eq!(again.groups(), [Box::<str>::from("said")]);
+        assert_eq!(again.credential(), actor.credential());
+        assert_eq!(access.again(&actor, 100_000), Err(Denied::Expired));
     }
 }

@@ -41,8 +41,8 @@ pub enum Credential {
     Token(Arc<str>),
     /// A browser that has signed in, by the id of its session.
     Session(Arc<str>),
-    /// An access token of an OpenID provider, until the time it ends at, in seconds since 1970.
-    Bearer(u64),
+    /// An access token of an OpenID provider: the time it ends at, in seconds since 1970, and the groups that it says.
+    Bearer(u64, Arc<[String]>),
 }
 
 /// Who does something: a person, or a program that has a token.

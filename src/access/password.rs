@@ -2,9 +2,11 @@
 //!
 //! Source: OWASP Password Storage Cheat Sheet (m = 19 MiB, t = 2, p = 1), NIST SP 800-63B (length, no composition rules).
 
+use std::sync::Arc;
+
 use argon2::Argon2;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Shortest password, in characters.
@@ -13,6 +15,8 @@ pub const MIN_CHARS: usize = 12;
 const MAX_BYTES: usize = 1024;
 /// Passwords that are hashed at once, 19 MiB each.
 const AT_ONCE: usize = 2;
+/// Passwords that wait for it; who comes then is told to come again.
+const WAITING: usize = 32;
 /// What is compared where nobody is known by the name, or has no password: as much work as for one that is.
 const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5IGlzIGhlcmU$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -30,18 +34,39 @@ pub enum PasswordError {
     Failed,
 }
 
-/// Hashes and compares passwords.
+/// Hands out the places at which passwords are hashed and compared.
 #[derive(Debug)]
 pub struct Passwords {
-    places: Semaphore,
+    queue: Arc<Semaphore>,
+    places: Arc<Semaphore>,
 }
 
 impl Default for Passwords {
     fn default() -> Self {
         Self {
-            places: Semaphore::new(AT_ONCE),
+            queue: Arc::new(Semaphore::new(AT_ONCE + WAITING)),
+            places: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
+}
+
+impl Passwords {
+    /// Waits for a place; none where too many wait already.
+    pub async fn place(&self) -> Option<Place> {
+        let queued = self.queue.clone().try_acquire_owned().ok()?;
+        let running = self.places.clone().acquire_owned().await.ok()?;
+        Some(Place {
+            _queued: queued,
+            _running: running,
+        })
+    }
+}
+
+/// A place at which one password is hashed or compared. It is free again when that is done, whoever waits for it.
+#[derive(Debug)]
+pub struct Place {
+    _queued: OwnedSemaphorePermit,
+    _running: OwnedSemaphorePermit,
 }
 
 /// One spelling of what was typed, however the keyboard composes letters.
@@ -49,9 +74,9 @@ fn normal(password: &str) -> String {
     password.nfc().collect()
 }
 
-impl Passwords {
+impl Place {
     /// What is kept of a password: a PHC string.
-    pub async fn hash(&self, password: &str) -> Result<String, PasswordError> {
+    pub async fn hash(self, password: &str) -> Result<String, PasswordError> {
         let password = normal(password);
         if password.chars().count() < MIN_CHARS {
             return Err(PasswordError::Short);
@@ -74,7 +99,7 @@ impl Passwords {
     }
 
     /// Whether a password is the one that `kept` is of; without one it is not, after the same work.
-    pub async fn is_right(&self, password: &str, kept: Option<&str>) -> bool {
+    pub async fn is_right(self, password: &str, kept: Option<&str>) -> bool {
         let password = normal(password);
         if password.len() > MAX_BYTES {
             return false;
@@ -91,9 +116,13 @@ impl Passwords {
         known && right == Some(true)
     }
 
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        let _place = self.places.acquire().await.ok()?;
-        tokio::task::spawn_blocking(work).await.ok()
+    async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let run = move || {
+            let done = work();
+            drop(self);
+            done
+        };
+        tokio::task::spawn_blocking(run).await.ok()
     }
 }
 
@@ -104,33 +133,54 @@ mod tests {
     #[tokio::test]
     async fn a_password_is_right_or_not() {
         let passwords = Passwords::default();
-        let kept = passwords.hash("correct horse battery").await.unwrap();
+        let place = async || passwords.place().await.unwrap();
+        let kept = place().await.hash("correct horse battery").await.unwrap();
         assert!(
             kept.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
             "{kept}"
         );
         assert!(
-            passwords
+            place()
+                .await
                 .is_right("correct horse battery", Some(&kept))
                 .await
         );
         assert!(
-            !passwords
+            !place()
+                .await
                 .is_right("correct horse batterz", Some(&kept))
                 .await
         );
-        assert!(!passwords.is_right("correct horse battery", None).await);
+        assert!(!place().await.is_right("correct horse battery", None).await);
         // the same letters, composed and not
-        let kept = passwords.hash("비밀번호는 길게 쓰세요").await.unwrap();
+        let kept = place().await.hash("비밀번호는 길게 쓰세요").await.unwrap();
         let apart: String = "비밀번호는 길게 쓰세요".nfd().collect();
-        assert!(passwords.is_right(&apart, Some(&kept)).await);
+        assert!(place().await.is_right(&apart, Some(&kept)).await);
         for (text, error) in [
             ("short", PasswordError::Short),
             ("열한글자비밀번호예요오", PasswordError::Short),
             (&*"x".repeat(1025), PasswordError::Long),
         ] {
-            assert_eq!(passwords.hash(text).await, Err(error), "{text}");
+            assert_eq!(place().await.hash(text).await, Err(error), "{text}");
         }
+    }
+
+    #[tokio::test]
+    async fn who_comes_when_too_many_wait_is_sent_away() {
+        use futures_util::FutureExt as _;
+        let passwords = Passwords::default();
+        let mut held = Vec::new();
+        for _ in 0..AT_ONCE {
+            held.push(passwords.place().await.unwrap());
+        }
+        let mut waiting: Vec<_> = (0..WAITING).map(|_| Box::pin(passwords.place())).collect();
+        for one in &mut waiting {
+            assert!(one.as_mut().now_or_never().is_none());
+        }
+        assert!(passwords.place().await.is_none());
+        drop(waiting);
+        drop(held);
+        assert!(passwords.place().await.is_some());
     }
 
     #[test]

@@ -100,7 +100,7 @@ pub async fn actor(State(door): State<Arc<Door>>, mut request: Request, next: Ne
             let bearers = door.bearers.as_deref();
             let refused = match (actor.credential(), bearers) {
                 _ if !actor.is_known() => Refused::Nobody,
-                (Some(Credential::Bearer(_)), Some(bearers)) => {
+                (Some(Credential::Bearer(..)), Some(bearers)) => {
                     match bearers.missing_scope(&actor, need) {
                         Some(scope) => Refused::Scope(scope.to_owned()),
                         None => Refused::Forbidden,

@@ -97,6 +97,15 @@ impl Backoff {
         self.lock().pop(&key);
     }
 
+    /// Takes one failure back, of an attempt that was counted before it was looked at and was good.
+    pub fn forgive(&self, attempt: Attempt<'_>) {
+        let key = self.key(attempt);
+        if let Some(failures) = self.lock().get_mut(&key) {
+            failures.count = failures.count.saturating_sub(1);
+            failures.until = failures.last;
+        }
+    }
+
     fn check_at(&self, attempt: Attempt<'_>, now: Instant) -> Result<(), Duration> {
         let key = self.key(attempt);
         match self.lock().peek(&key) {
@@ -190,6 +199,21 @@ mod tests {
         let later = now + FORGOTTEN;
         backoff.failed_at(ADDRESS, later);
         assert_eq!(backoff.check_at(ADDRESS, later), Ok(()));
+    }
+
+    #[test]
+    fn what_was_counted_too_early_is_taken_back() {
+        let backoff = Backoff::new();
+        for _ in 0..ADDRESS.free() {
+            backoff.failed(ADDRESS);
+        }
+        backoff.failed(ADDRESS);
+        assert!(backoff.check(ADDRESS).is_err());
+        backoff.forgive(ADDRESS);
+        assert_eq!(backoff.check(ADDRESS), Ok(()));
+        // those before it stay
+        backoff.failed(ADDRESS);
+        assert!(backoff.check(ADDRESS).is_err());
     }
 
     #[test]

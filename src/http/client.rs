@@ -27,6 +27,15 @@ pub struct ClientAddress {
     pub ip: IpAddr,
     /// Whether the client's connection is under TLS, here or at a trusted proxy.
     pub encrypted: bool,
+    /// Whether the connection is that of a trusted proxy, whoever the client is.
+    pub proxied: bool,
+}
+
+impl ClientAddress {
+    /// Whether it is a program of this machine that no proxy stands before: a proxy here brings the requests of anybody.
+    pub fn is_same_machine(self) -> bool {
+        self.ip.is_loopback() && !self.proxied
+    }
 }
 
 /// The header in which trusted proxies name the client. Only this one is read: a proxy passes on what a client has
@@ -74,6 +83,7 @@ impl Proxies {
         let direct = ClientAddress {
             ip: peer.address.ip().to_canonical(),
             encrypted: peer.encrypted,
+            proxied: false,
         };
         if !self.trusts(direct.ip) {
             if direct.ip.is_loopback() && headers.contains_key(X_FORWARDED_FOR) {
@@ -87,11 +97,11 @@ impl Proxies {
                 entries(headers, &X_FORWARDED_PROTO).pop(),
             ),
             ForwardedHeader::Forwarded => {
-                let elements = entries(headers, &FORWARDED);
+                let elements = elements(headers);
                 let scheme = elements.last().and_then(|last| parameter(last, "proto"));
                 let chain = elements.iter().map(|element| {
                     // an element that names nobody ends the chain
-                    parameter(element, "for").unwrap_or("unknown")
+                    parameter(element, "for").unwrap_or(UNREADABLE)
                 });
                 (chain.collect(), scheme)
             }
@@ -111,6 +121,7 @@ impl Proxies {
             encrypted: scheme.map_or(direct.encrypted, |scheme| {
                 scheme.eq_ignore_ascii_case("https")
             }),
+            proxied: true,
         }
     }
 
@@ -124,18 +135,37 @@ impl Proxies {
     }
 }
 
-/// The entries of a list in all headers of a name, first to last, trimmed; commas in quotes do not part them.
+/// What stands for what cannot be read: it ends the chain.
+const UNREADABLE: &str = "unknown";
+
+/// The entries of a plain list in all headers of a name, first to last, trimmed. There are no quotes in one: what a client
+/// writes must not hide what its proxy writes behind it.
 fn entries<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Vec<&'a str> {
     headers
         .get_all(name)
         .iter()
-        .flat_map(|value| parts(value.to_str().unwrap_or("unknown"), ','))
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .map(|entry| std::str::from_utf8(entry).unwrap_or(UNREADABLE).trim())
         .filter(|entry| !entry.is_empty())
         .collect()
 }
 
-/// What a separator parts, trimmed; one in quotes parts nothing.
-fn parts(text: &str, separator: char) -> Vec<&str> {
+/// The elements of all `Forwarded` headers, first to last, trimmed; commas in quotes do not part them. A line whose quotes
+/// do not close cannot be read.
+fn elements(headers: &HeaderMap) -> Vec<&str> {
+    headers
+        .get_all(&FORWARDED)
+        .iter()
+        .flat_map(|value| {
+            let text = value.to_str().unwrap_or(UNREADABLE);
+            parts(text, ',').unwrap_or_else(|| vec![UNREADABLE])
+        })
+        .filter(|element| !element.is_empty())
+        .collect()
+}
+
+/// What a separator parts, trimmed; one in quotes parts nothing. None where a quote does not close.
+fn parts(text: &str, separator: char) -> Option<Vec<&str>> {
     let (mut out, mut start, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
     for (i, c) in text.char_indices() {
         match c {
@@ -150,12 +180,12 @@ fn parts(text: &str, separator: char) -> Vec<&str> {
         }
     }
     out.push(text[start..].trim());
-    out
+    (!quoted).then_some(out)
 }
 
 /// A parameter of an element of `Forwarded`, without its quotes.
 fn parameter<'a>(element: &'a str, wanted: &str) -> Option<&'a str> {
-    parts(element, ';').into_iter().find_map(|pair| {
+    parts(element, ';')?.into_iter().find_map(|pair| {
         let (name, value) = pair.split_once('=')?;
         let value = value.trim();
         let plain = value
@@ -354,5 +384,61 @@ mod tests {
             "for=203.0.113.1;x=\"a, for=198.51.100.9\"",
             ("203.0.113.1", false),
         );
+    }
+
+    #[test]
+    fn an_open_quote_does_not_hide_what_the_proxy_has_written() {
+        let x = ForwardedHeader::XForwardedFor;
+        for list in ["\", 203.0.113.1", "127.0.0.1, \"x, 203.0.113.1"] {
+            check(
+                x,
+                "10.0.0.1",
+                &[("x-forwarded-for", list)],
+                ("203.0.113.1", false),
+            );
+        }
+        for line in [
+            "for=127.0.0.1;x=\", for=203.0.113.1",
+            "for=127.0.0.1;x=\"\\, for=203.0.113.1;proto=https",
+            "for=127.0.0.1;x=\", for=\"203.0.113.1:80\"",
+        ] {
+            check(
+                ForwardedHeader::Forwarded,
+                "10.0.0.1",
+                &[("forwarded", line)],
+                ("10.0.0.1", false),
+            );
+        }
+        check(
+            ForwardedHeader::Forwarded,
+            "10.0.0.1",
+            &[
+                ("forwarded", "for=127.0.0.1;x=\""),
+                ("forwarded", "for=203.0.113.1"),
+            ],
+            ("203.0.113.1", false),
+        );
+    }
+
+    #[test]
+    fn what_a_proxy_brings_is_not_of_this_machine() {
+        let same_machine = |peer: &str, claim: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            if let Some(claim) = claim {
+                headers.append(X_FORWARDED_FOR, HeaderValue::from_static(claim));
+            }
+            let peer = Peer {
+                address: SocketAddr::new(peer.parse().unwrap(), 1234),
+                encrypted: false,
+            };
+            proxies(ForwardedHeader::XForwardedFor)
+                .client(peer, &headers)
+                .is_same_machine()
+        };
+        assert!(same_machine("::1", None));
+        assert!(!same_machine("127.0.0.1", None));
+        assert!(!same_machine("127.0.0.1", Some("127.0.0.1")));
+        assert!(!same_machine("10.0.0.1", Some("::1")));
+        assert!(!same_machine("192.0.2.7", Some("127.0.0.1")));
     }
 }

@@ -118,7 +118,7 @@ impl Rates {
 
     /// Counts a request of an address; why it is refused, when there were too many.
     pub fn address(&self, client: ClientAddress) -> Result<(), TooMany> {
-        if self.exempt_loopback && client.ip.is_loopback() {
+        if self.exempt_loopback && client.is_same_machine() {
             return Ok(());
         }
         let Some(limiter) = &self.addresses else {
@@ -341,6 +341,7 @@ mod tests {
         let address = |ip: &str| ClientAddress {
             ip: ip.parse().unwrap(),
             encrypted: false,
+            proxied: false,
         };
         let mut settings = RateSettings {
             per_minute: 1,
@@ -355,6 +356,12 @@ mod tests {
                 [Ok(()); 2]
             );
         }
+        let behind = ClientAddress {
+            proxied: true,
+            ..address("127.0.0.1")
+        };
+        assert_eq!(rates.address(behind), Ok(()));
+        assert!(rates.address(behind).is_err());
         assert_eq!(rates.address(address("192.0.2.1")), Ok(()));
         let refused = rates.address(address("192.0.2.1")).unwrap_err();
         assert!(

@@ -70,7 +70,7 @@ impl Streams {
             return response;
         }
         let client =
-            client.filter(|client| !(self.settings.exempt_loopback && client.ip.is_loopback()));
+            client.filter(|client| !(self.settings.exempt_loopback && client.is_same_machine()));
         let of_address = client.map(|client| {
             self.addresses
                 .take(client.ip.into(), most(self.settings.per_address))

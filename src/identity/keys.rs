@@ -10,9 +10,10 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use super::fetch::Fetch;
-use super::{SKEW_SECONDS, Unreachable};
+use super::{ASKING, AWAY, LATE, SKEW_SECONDS, Unreachable};
 
 /// Signatures that are believed. None with a shared secret: the key that everybody may read would be one.
 const ALGORITHMS: [Algorithm; 4] = [
@@ -51,8 +52,8 @@ pub(super) struct Keys {
     issuer: String,
     fetch: Fetch,
     kept: ArcSwapOption<Kept>,
-    /// Held by who reads them; nobody who knows the key waits for it.
-    reading: Mutex<()>,
+    /// Held by who reads them; nobody who knows the key waits for it. When that failed last while there were no keys.
+    reading: Mutex<Option<(Instant, Unreachable)>>,
 }
 
 #[derive(Deserialize)]
@@ -148,21 +149,30 @@ impl Keys {
             return Ok(found);
         }
         let stale = self.kept.load_full().map(|kept| find(&kept));
-        let _reading = match self.reading.try_lock() {
+        let mut failed = match self.reading.try_lock() {
             Ok(reading) => reading,
             Err(_) => match stale {
                 Some(found) if !found.is_empty() => return Ok(found),
-                _ => self.reading.lock().await,
+                _ => timeout(ASKING, self.reading.lock())
+                    .await
+                    .map_err(|_| self.unreachable(LATE))?,
             },
         };
         if let Some(found) = known() {
             return Ok(found);
         }
-        let keys = match self.read().await {
+        if let Some((at, error)) = &*failed
+            && at.elapsed() < AWAY
+        {
+            return Err(error.clone());
+        }
+        let asked = timeout(ASKING, self.read()).await;
+        let keys = match asked.unwrap_or_else(|_| Err(self.unreachable(LATE))) {
             Ok(keys) => keys,
             Err(error) => {
                 // what was read before stays good while the provider is away
                 let Some(kept) = self.kept.load_full() else {
+                    *failed = Some((Instant::now(), error.clone()));
                     return Err(error);
                 };
                 tracing::warn!(%error, "the keys that were read before are used");
@@ -254,7 +264,32 @@ fn reason(error: &jsonwebtoken::errors::Error) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_provider_that_cannot_be_asked_is_not_asked_for_each_request() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let router = axum::Router::new().fallback(move || {
+            let count = count.clone();
+            async move {
+                count.fetch_add(1, Ordering::SeqCst);
+                axum::http::StatusCode::INTERNAL_SERVER_ERROR
+            }
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let issuer = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let keys = Keys::new(&issuer, Fetch::new().unwrap());
+        for _ in 0..5 {
+            let refused = keys.fitting(None, Algorithm::ES256).await.unwrap_err();
+            assert!(refused.reason.contains("500"), "{refused}");
+        }
+        // once at each of the places
+        assert_eq!(asked.load(Ordering::SeqCst), places(&issuer).len());
+    }
 
     #[test]
     fn metadata_is_looked_for_where_both_standards_put_it() {

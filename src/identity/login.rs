@@ -19,10 +19,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::Sha256;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use super::fetch::{Fetch, FetchError};
 use super::keys::{Keys, Unbelieved};
-use super::{Said, Unreachable};
+use super::{ASKING, AWAY, LATE, Said, Unreachable};
 use crate::access::secret;
 use crate::clock::unix_seconds;
 
@@ -96,6 +97,9 @@ pub struct Over {
     pub subject: Option<String>,
 }
 
+/// The provider's metadata, or why it could not be asked for it.
+type Asked = Result<Arc<CoreProviderMetadata>, Unreachable>;
+
 /// Lets people sign in with a provider.
 #[derive(Debug)]
 pub struct Login {
@@ -104,7 +108,8 @@ pub struct Login {
     redirect: String,
     fetch: Fetch,
     keys: Keys,
-    metadata: Mutex<Option<(Instant, Arc<CoreProviderMetadata>)>>,
+    /// What it said when it was last asked, or why it could not be.
+    metadata: Mutex<Option<(Instant, Asked)>>,
     /// Signs what is kept in the browser; of this process.
     key: [u8; 32],
 }
@@ -140,19 +145,25 @@ impl Login {
         }
     }
 
-    async fn metadata(&self) -> Result<Arc<CoreProviderMetadata>, Unreachable> {
-        let mut kept = self.metadata.lock().await;
-        if let Some((read, metadata)) = &*kept
-            && read.elapsed() < FRESH
+    async fn metadata(&self) -> Asked {
+        let waited = timeout(ASKING, self.metadata.lock()).await;
+        let mut kept = waited.map_err(|_| self.unreachable(LATE))?;
+        if let Some((asked, said)) = &*kept
+            && asked.elapsed() < if said.is_ok() { FRESH } else { AWAY }
         {
-            return Ok(metadata.clone());
+            return said.clone();
         }
         let issuer = IssuerUrl::new(self.settings.issuer.clone())
             .map_err(|error| self.unreachable(error))?;
-        let read = CoreProviderMetadata::discover_async(issuer, &self.send()).await;
-        let metadata = Arc::new(read.map_err(|error| self.unreachable(chain(&error)))?);
-        *kept = Some((Instant::now(), metadata.clone()));
-        Ok(metadata)
+        let send = self.send();
+        let said = match timeout(ASKING, CoreProviderMetadata::discover_async(issuer, &send)).await
+        {
+            Ok(Ok(metadata)) => Ok(Arc::new(metadata)),
+            Ok(Err(error)) => Err(self.unreachable(chain(&error))),
+            Err(_) => Err(self.unreachable(LATE)),
+        };
+        *kept = Some((Instant::now(), said.clone()));
+        said
     }
 
     /// How the crate asks the provider.

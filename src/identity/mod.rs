@@ -9,6 +9,7 @@ pub mod login;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -20,6 +21,12 @@ use crate::store::{AuditEntry, PrincipalRow, StoreError};
 
 /// Groups of one person that are looked at.
 const MAX_GROUPS: usize = 200;
+/// Time in which a provider has to answer, and for which somebody waits for who asks it already.
+const ASKING: Duration = Duration::from_secs(10);
+/// Time for which a provider that could not be asked is not asked again: each request would wait for it.
+const AWAY: Duration = Duration::from_secs(10);
+/// What is said of one that does not answer.
+const LATE: &str = "it does not answer in time";
 /// Seconds by which a provider's clock and this one may differ.
 pub const SKEW_SECONDS: u64 = 60;
 
@@ -131,6 +138,8 @@ impl Arrivals {
         let rows = store.access().await?;
         let known = |row: &&PrincipalRow| row.subject.as_deref() == Some(&key);
         if let Some(row) = rows.principals.iter().find(known) {
+            // they are in the database and not in memory: what made them known was cut
+            self.access.reload().await?;
             return Ok(row.name.clone());
         }
         let wanted = [said.name.as_deref(), Some(&*said.subject)];

@@ -162,7 +162,13 @@ async fn again<P: Page>(web: &Web, visit: &Visit, page: &P, not: &NotSigned) -> 
             StatusCode::TOO_MANY_REQUESTS
         }
         NotSigned::Wrong => StatusCode::UNAUTHORIZED,
-        NotSigned::Refused(refusal) => refusal.status,
+        NotSigned::Refused(refusal) => {
+            if let Some(seconds) = refusal.retry_after {
+                let seconds = HeaderValue::from(seconds);
+                response.headers_mut().insert(header::RETRY_AFTER, seconds);
+            }
+            refusal.status
+        }
         NotSigned::Password(_) => StatusCode::UNPROCESSABLE_ENTITY,
         NotSigned::Code => StatusCode::NOT_FOUND,
     };

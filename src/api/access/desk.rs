@@ -188,8 +188,9 @@ impl Desk {
         subject: &str,
         detail: Option<String>,
     ) -> Result<(), Refusal> {
-        self.access.reload().await?;
+        let in_force = self.access.reload().await;
         let Some(records) = &self.records else {
+            in_force?;
             return Ok(());
         };
         let entry = AuditEntry {
@@ -204,6 +205,7 @@ impl Desk {
         if let Err(not_yet) = records.audit().append(entry).await {
             tracing::warn!(%not_yet, action, subject, "a change of access waits for its row in the audit");
         }
+        in_force?;
         Ok(())
     }
 
@@ -219,7 +221,7 @@ impl Desk {
     }
 
     /// Adds a person or a service; gives the name as it is kept.
-    pub async fn add(&self, by: &By, newcomer: &Newcomer) -> Result<String, Refusal> {
+    pub(super) async fn add_one(&self, by: &By, newcomer: &Newcomer) -> Result<String, Refusal> {
         admin(by)?;
         self.ready()?;
         let _changing = self.access.changing().await;
@@ -276,7 +278,12 @@ impl Desk {
     }
 
     /// Lets nobody in by any credential of somebody, or lets them in again.
-    pub async fn set_disabled(&self, by: &By, who: &str, disabled: bool) -> Result<(), Refusal> {
+    pub(super) async fn disable_now(
+        &self,
+        by: &By,
+        who: &str,
+        disabled: bool,
+    ) -> Result<(), Refusal> {
         admin(by)?;
         self.ready()?;
         let _changing = self.access.changing().await;
@@ -289,6 +296,8 @@ impl Desk {
             .find(|row| row.name == who)
             .ok_or_else(|| nobody(who))?;
         if row.disabled == disabled {
+            // whoever asks again, because the first time failed half way, gets what they ask
+            self.access.reload().await?;
             return Ok(());
         }
         row.disabled = disabled;
@@ -306,7 +315,7 @@ impl Desk {
     }
 
     /// Puts people into a group and takes others out of it.
-    pub async fn change_group(
+    pub(super) async fn group_now(
         &self,
         by: &By,
         group: &str,
@@ -364,7 +373,13 @@ impl Desk {
     }
 
     /// Gives a role at a path; whether it was not given before.
-    pub async fn give(&self, by: &By, who: &str, asked: &str, path: &str) -> Result<bool, Refusal> {
+    pub(super) async fn give_now(
+        &self,
+        by: &By,
+        who: &str,
+        asked: &str,
+        path: &str,
+    ) -> Result<bool, Refusal> {
         admin(by)?;
         self.ready()?;
         let (asked, pattern) = (role(asked)?, Pattern::parse(path).map_err(wrong)?);
@@ -384,12 +399,20 @@ impl Desk {
         if new {
             let detail = format!("{asked} at {pattern}");
             self.done(by, "grant", who, Some(detail)).await?;
+        } else {
+            self.access.reload().await?;
         }
         Ok(new)
     }
 
     /// Takes a role at a path away; whether it was there.
-    pub async fn take(&self, by: &By, who: &str, asked: &str, path: &str) -> Result<bool, Refusal> {
+    pub(super) async fn take_now(
+        &self,
+        by: &By,
+        who: &str,
+        asked: &str,
+        path: &str,
+    ) -> Result<bool, Refusal> {
         admin(by)?;
         self.ready()?;
         let (asked, pattern) = (role(asked)?, Pattern::parse(path).map_err(wrong)?);
@@ -401,6 +424,7 @@ impl Desk {
             row.who != who || row.role != asked.as_str() || row.pattern != pattern.as_str()
         });
         if after.grants.len() == before.grants.len() {
+            self.access.reload().await?;
             return Ok(false);
         }
         Self::keeps_an_admin(&before, &after)?;
@@ -413,7 +437,7 @@ impl Desk {
     }
 
     /// Makes a token, of who asks or, for an admin, of somebody else. It may do at most what its maker's credential may.
-    pub async fn make_token(&self, by: &By, ask: &TokenAsk) -> Result<Made, Refusal> {
+    pub(super) async fn token_now(&self, by: &By, ask: &TokenAsk) -> Result<Made, Refusal> {
         self.ready()?;
         let actor = &by.actor;
         let owner = match &ask.owner {
@@ -539,7 +563,7 @@ impl Desk {
                 .iter()
                 .find(|row| *row.prefix == **prefix)
                 .and_then(|row| row.expires_at),
-            Some(Credential::Bearer(_)) => {
+            Some(Credential::Bearer(..)) => {
                 return Err(Refusal::new(
                     StatusCode::FORBIDDEN,
                     "an access token of an OpenID provider makes no tokens; sign in to the web pages, under Settings",
@@ -562,7 +586,7 @@ impl Desk {
     }
 
     /// Revokes a token, one's own or, for an admin, anybody's; what it has open ends.
-    pub async fn revoke_token(&self, by: &By, prefix: &str) -> Result<(), Refusal> {
+    pub(super) async fn revoke_now(&self, by: &By, prefix: &str) -> Result<(), Refusal> {
         // whoever types the whole token has not to be punished for it, and it is not kept
         let prefix: String = prefix.chars().take(12).collect();
         self.ready()?;
@@ -580,12 +604,14 @@ impl Desk {
         if store.revoke_token(&prefix, unix_millis()).await? {
             let detail = format!("of {}: {}", row.principal, row.label);
             self.done(by, "revoke", &prefix, Some(detail)).await?;
+        } else {
+            self.access.reload().await?;
         }
         Ok(())
     }
 
     /// Ends a session, one's own or, for an admin, anybody's.
-    pub async fn end_session(&self, by: &By, id: &str) -> Result<(), Refusal> {
+    pub(super) async fn end_now(&self, by: &By, id: &str) -> Result<(), Refusal> {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let rows = store.access().await?;
@@ -593,11 +619,14 @@ impl Desk {
         let row = row
             .filter(|row| row.principal == *by.actor.name || by.actor.may(Action::Administer, ""));
         let Some(row) = row else {
+            self.access.reload().await?;
             return Err(absent("there is no such session; it may have ended"));
         };
         if store.delete_session(id).await? {
             let detail = Some(format!("of {}", row.principal));
             self.done(by, "sign-out", id, detail).await?;
+        } else {
+            self.access.reload().await?;
         }
         Ok(())
     }

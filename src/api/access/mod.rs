@@ -1,5 +1,6 @@
 //! `/api/v1/access/…`: people, groups, grants, tokens and sessions.
 
+mod changes;
 pub mod desk;
 pub mod sign_in;
 
@@ -126,7 +127,7 @@ async fn me(request: Request) -> Response {
         credential: actor.credential().map(|credential| match credential {
             Credential::Token(prefix) => format!("token {prefix}"),
             Credential::Session(_) => "session".to_owned(),
-            Credential::Bearer(_) => "access token".to_owned(),
+            Credential::Bearer(..) => "access token".to_owned(),
         }),
     })
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 
+use super::changes::whole;
 use super::desk::{DAY_MS, Desk, Newcomer, admin, grant_row, nobody};
-use crate::access::password::{PasswordError, Passwords};
+use crate::access::password::{PasswordError, Passwords, Place};
 use crate::access::{Actor, By, Credential, Invitation, Pattern, Role, secret};
 use crate::api::Refusal;
 use crate::clock::unix_millis;
@@ -20,6 +21,8 @@ const INVITED_MS: i64 = 3 * DAY_MS;
 const MAX_CLIENT: usize = 200;
 /// Characters of a session's id.
 const ID_CHARS: usize = 16;
+/// Seconds after which somebody comes again who came when too many signed in.
+const BUSY_SECONDS: u64 = 5;
 
 /// What signing in needs besides who may do what.
 #[derive(Debug)]
@@ -132,6 +135,36 @@ impl Desk {
         }
     }
 
+    /// A place to look at a password.
+    async fn place(&self) -> Result<Place, Refusal> {
+        self.sign_in.passwords.place().await.ok_or_else(|| Refusal {
+            retry_after: Some(BUSY_SECONDS),
+            ..unavailable("too many people sign in at this moment; try again in a few seconds")
+        })
+    }
+
+    /// Whether a password is right. The attempt counts as failed before it is looked at, so that attempts that are sent
+    /// at once wait as those do that are sent one after another.
+    async fn compare(
+        &self,
+        name: &str,
+        password: &str,
+        kept: Option<&str>,
+        from: &From,
+    ) -> Result<bool, NotSigned> {
+        let place = self.place().await?;
+        self.attempt(Some(name), from)?;
+        self.failed(Some(name), from);
+        let right = place.is_right(password, kept).await;
+        if right {
+            let address = from.address.map(Attempt::Address);
+            for attempt in [Some(Attempt::Name(name)), address].into_iter().flatten() {
+                self.sign_in.entrance.backoff.forgive(attempt);
+            }
+        }
+        Ok(right)
+    }
+
     /// Signs somebody in by name and password.
     pub async fn sign_in(
         &self,
@@ -147,9 +180,8 @@ impl Desk {
             .filter(|row| row.kind == "person" && !row.disabled);
         // one way for all: who is not known takes the same time
         let kept = row.and_then(|row| row.password.as_deref());
-        let right = self.sign_in.passwords.is_right(password, kept).await;
+        let right = self.compare(name, password, kept, from).await?;
         let Some(row) = row.filter(|_| right) else {
-            self.failed(Some(name), from);
             tracing::info!(address = ?from.address, "a sign-in failed");
             return Err(NotSigned::Wrong);
         };
@@ -220,8 +252,20 @@ impl Desk {
         password: &str,
         from: &From,
     ) -> Result<Signed, NotSigned> {
+        let (desk, from) = (self.clone(), from.clone());
+        let (code, name, password) = (code.to_owned(), name.to_owned(), password.to_owned());
+        whole(async move { desk.set_up_now(&code, &name, &password, &from).await }).await
+    }
+
+    async fn set_up_now(
+        &self,
+        code: &str,
+        name: &str,
+        password: &str,
+        from: &From,
+    ) -> Result<Signed, NotSigned> {
         self.invited(code, from)?;
-        let hashed = self.sign_in.passwords.hash(password).await?;
+        let hashed = self.place().await?.hash(password).await?;
         let changing = self.access.changing().await;
         // whoever used it meanwhile has used it
         let invitation = self.invited(code, from)?;
@@ -288,14 +332,16 @@ impl Desk {
         let kept = rows
             .principal(&name)
             .and_then(|row| row.password.as_deref());
-        if kept.is_some() && !self.sign_in.passwords.is_right(current, kept).await {
-            self.failed(Some(&name), from);
+        if kept.is_some() && !self.compare(&name, current, kept, from).await? {
             return Err(NotSigned::Wrong);
         }
-        let hashed = self.sign_in.passwords.hash(new).await?;
-        let _changing = self.access.changing().await;
-        self.keep_password(by, &name, hashed, Some(&session))
-            .await?;
+        let hashed = self.place().await?.hash(new).await?;
+        let (desk, by) = (self.clone(), by.clone());
+        whole(async move {
+            let _changing = desk.access.changing().await;
+            desk.keep_password(&by, &name, hashed, Some(&session)).await
+        })
+        .await?;
         Ok(())
     }
 
@@ -370,11 +416,20 @@ impl Desk {
             actor: actor.clone(),
             peer: None,
         };
-        for row in rows.sessions.iter().filter(ends) {
-            store.delete_session(&row.id).await?;
-            let detail = format!("of {}, as the provider says", row.principal);
-            self.done(&by, "sign-out", &row.id, Some(detail)).await?;
-        }
-        Ok(())
+        let ended: Vec<SessionRow> = rows.sessions.iter().filter(ends).cloned().collect();
+        let desk = self.clone();
+        whole(async move {
+            let store = desk.store()?;
+            for row in &ended {
+                store.delete_session(&row.id).await?;
+                let detail = format!("of {}, as the provider says", row.principal);
+                desk.done(&by, "sign-out", &row.id, Some(detail)).await?;
+            }
+            if ended.is_empty() {
+                desk.access.reload().await?;
+            }
+            Ok::<(), Refusal>(())
+        })
+        .await
     }
 }

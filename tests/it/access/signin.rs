@@ -298,6 +298,18 @@ async fn guessing_is_slowed_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn guessing_at_once_is_slowed_down_as_well() {
+    let server = Guarded::start(FILES, &ROLES).await;
+    invited(&server, "author").await;
+    let guesses = (0..20).map(|_| login(&server, "author", "wrong+wrong+wrong", ""));
+    let replies = futures_util::future::join_all(guesses).await;
+    let wrong = replies.iter().filter(|reply| reply.status == 401).count();
+    assert!((1..=8).contains(&wrong), "{wrong} guesses were looked at");
+    let others = replies.iter().filter(|reply| reply.status != 401);
+    assert!(others.into_iter().all(|reply| reply.status == 429));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn over_https_the_cookie_is_of_this_host_alone() {
     let server = Guarded::with(FILES, &ROLES, |config| {
         config.public_url = Some("https://localhost".into());

@@ -106,6 +106,26 @@ async fn people_make_and_revoke_their_own_and_admins_everybodys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_revocation_that_was_cut_is_in_force_when_it_is_asked_for_again() {
+    let server = Guarded::start(&[PROMPT], &ROLES).await;
+    let made = make(&server, "author", json!({ "label": "laptop" }))
+        .await
+        .json();
+    let (token, prefix) = (
+        made["token"].as_str().unwrap(),
+        made["prefix"].as_str().unwrap(),
+    );
+    // the database has it, and memory does not
+    let running = server.running.as_ref().unwrap();
+    let store = running.records.as_ref().unwrap().store().unwrap();
+    assert!(store.revoke_token(prefix, 1).await.unwrap());
+    assert_eq!(me(&server, token).await.status, 200);
+    let path = format!("/api/v1/access/tokens/{prefix}/revoke");
+    assert_eq!(server.post("root", &path, "{}").await.status, 200);
+    assert_eq!(me(&server, token).await.status, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_does_at_most_what_it_was_made_for() {
     let server = Guarded::start(&[PROMPT, ("prompts/other.md", PROMPT.1)], &ROLES).await;
     let ask = json!({ "label": "ci", "role": "author", "paths": ["prompts/sre/**"] });
