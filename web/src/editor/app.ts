@@ -72,7 +72,7 @@ class Editor {
     let text = this.stored.text;
     if (draft) {
       text = open(draft.text).text;
-      this.base = draft.base;
+      this.base = this.baseOf(draft);
       this.banner(draft.saved_at, others);
     }
     this.view = edit(this.host, text, data.kind, () => this.words, t("text_of", { path: data.path }), [
@@ -366,10 +366,15 @@ class Editor {
     place.replaceChildren(el("div", { class: "ed-banner", role: "status" }, ...parts, drop), ...more);
   }
 
+  /** What a draft was begun from; main as it is, where that was an empty library and nobody has made the file since. */
+  private baseOf(draft: Draft): string | null {
+    return draft.base ?? (this.exists ? null : this.data.base);
+  }
+
   /** Goes on with another draft; the others are still there to choose. */
   private choose(draft: Draft, others: Draft[]): void {
     this.drafts.aside(others);
-    this.base = draft.base;
+    this.base = this.baseOf(draft);
     this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: open(draft.text).text } });
     this.banner(draft.saved_at, others);
   }
