@@ -12,7 +12,7 @@ import { Form } from "./form";
 import type { Edit } from "./front-matter";
 import { Loop } from "./loop";
 import { resolve } from "./merge";
-import { type PageData, t } from "./page";
+import { type Draft, type PageData, t } from "./page";
 import { Preview } from "./preview";
 import { type Problem, changes, diagnostics, offset } from "./problems";
 import { type Change, type Checked, type Files, check, publish, told } from "./publish";
@@ -68,13 +68,13 @@ class Editor {
 
   begin(): void {
     const { data } = this;
-    const draft = data.readOnly === null ? this.drafts.newest(data.draft) : null;
+    const { draft, others } = data.readOnly === null ? this.drafts.find(data.draft, data.raw) : { draft: null, others: [] };
     let text = this.stored.text;
-    if (draft && draft.text !== data.raw) {
+    if (draft) {
       text = open(draft.text).text;
-      this.base = draft.base;
-      this.banner(draft.saved_at);
-    } else if (draft) void this.drafts.forget();
+      this.base = this.baseOf(draft);
+      this.banner(draft.saved_at, others);
+    }
     this.view = edit(this.host, text, data.kind, () => this.words, t("text_of", { path: data.path }), [
       EditorView.updateListener.of((update) => {
         if (update.docChanged) this.changed();
@@ -333,21 +333,50 @@ class Editor {
     place.title = endings === "mixed" ? t("endings_mixed_help") : t("endings_help");
   }
 
-  /** Says that a draft is shown, and offers to give it up. */
-  private banner(at: number): void {
+  /** Says that a draft is shown, and offers to give it up, or to go on with another one. */
+  private banner(at: number, others: Draft[]): void {
     const place = one("#ed-banner");
     if (!place) return;
-    const when = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" }).format(at);
+    const format = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
+    const when = format.format(at);
     const drop = el("button", { type: "button" }, t("draft_drop"));
     drop.addEventListener("click", () => {
       this.base = this.data.base;
       this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: this.stored.text } });
       void this.drafts.forget();
-      place.replaceChildren();
+      const [next] = others;
+      if (next) this.choose(next, others.slice(1));
+      else place.replaceChildren();
     });
     const parts: Node[] = [el("span", {}, t("draft_shown", { when }))];
     if (this.base !== this.data.base) parts.push(el("span", {}, t("draft_older")));
-    place.replaceChildren(el("div", { class: "ed-banner", role: "status" }, ...parts, drop));
+    const more = others.map((other) => {
+      const show = el("button", { type: "button" }, t("draft_other_show"));
+      const rest = others.filter((one) => one !== other);
+      show.addEventListener("click", () => this.choose(other, [{ base: this.base, text: this.raw, saved_at: at }, ...rest]));
+      const give = el("button", { type: "button" }, t("draft_other_drop"));
+      give.addEventListener("click", () => {
+        this.drafts.aside(rest);
+        // what is shown takes its place on the server too
+        if (this.unsaved) this.drafts.keep(this.base, this.raw);
+        this.banner(at, rest);
+      });
+      return el("div", { class: "ed-banner", role: "status" }, el("span", {}, t("draft_other", { when: format.format(other.saved_at) })), show, give);
+    });
+    place.replaceChildren(el("div", { class: "ed-banner", role: "status" }, ...parts, drop), ...more);
+  }
+
+  /** What a draft was begun from; main as it is, where that was an empty library and nobody has made the file since. */
+  private baseOf(draft: Draft): string | null {
+    return draft.base ?? (this.exists ? null : this.data.base);
+  }
+
+  /** Goes on with another draft; the others are still there to choose. */
+  private choose(draft: Draft, others: Draft[]): void {
+    this.drafts.aside(others);
+    this.base = this.baseOf(draft);
+    this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: open(draft.text).text } });
+    this.banner(draft.saved_at, others);
   }
 
   private async publish(): Promise<void> {
@@ -398,10 +427,12 @@ class Editor {
     // what was typed while it was sent is still to be published
     this.clean = this.stored.text;
     this.memory.message = t("message_edit", { name: name(this.path) });
-    if (this.text === this.clean) void this.drafts.forget();
     if (moved) {
       this.data.path = this.path;
+      void this.drafts.move(this.path);
     }
+    if (this.text === this.clean) void this.drafts.forget();
+    else this.drafts.keep(this.base, this.raw);
     history.replaceState(null, "", `/edit/${this.path.split("/").map(encodeURIComponent).join("/")}`);
     this.state();
     this.look(true);

@@ -29,7 +29,12 @@ export class Form {
 
   /** Makes edits that come from a field; where `again`, the fields are others afterwards. */
   private change(edits: Edit[], again = false): void {
-    if (edits.length === 0) return;
+    if (edits.length === 0 && this.read().fault === undefined) return;
+    // places in a text that cannot be read, or could not be any more, are not trusted
+    if (FrontMatter.read(apply(this.text, edits)).fault !== undefined) {
+      this.draw();
+      return;
+    }
     this.own = !again;
     this.edit(edits);
     this.own = false;
@@ -137,7 +142,8 @@ export class Form {
       this.change(read.set(path, input.value));
     });
     input.addEventListener("change", () => {
-      if (input.value === "" && path.at(-1) !== "name") this.change(this.read().remove(path));
+      // the items behind one that is gone have other numbers
+      if (input.value === "" && path.at(-1) !== "name") this.change(this.read().remove(path), typeof path.at(-1) === "number");
     });
     return el("label", { class: "ed-field" }, el("span", {}, label), input);
   }
@@ -165,18 +171,48 @@ export class Form {
     return el("label", { class: "ed-field" }, el("span", {}, label), input);
   }
 
-  /** Several texts in one field, apart by commas or lines. */
+  /** Several texts in one field, apart by commas or lines; where that would not give them back, a field for each. */
   private list(path: Path, label: string, between: "," | "\n"): HTMLElement {
-    const joined = this.read().texts(path).join(between === "," ? ", " : "\n");
+    const read = this.read();
+    const texts = read.texts(path);
+    if (!separable(texts, between)) {
+      const fields = texts.map((_, i) => {
+        const field = this.area([...path, i], `${label} ${i + 1}`);
+        // what is no text is edited in the text
+        const input = field.querySelector("textarea");
+        if (input) input.disabled = read.kind([...path, i]) !== "text";
+        return field;
+      });
+      return el("div", {}, ...fields);
+    }
+    const joined = texts.join(between === "," ? ", " : "\n");
     const input = between === "," ? el("input", { id: id(path), value: joined, autocomplete: "off" }) : el("textarea", { id: id(path), rows: Math.min(6, joined.split("\n").length + 1) });
     input.value = joined;
-    const wanted = () => input.value.split(between).map((text) => (between === "," ? text.trim() : text)).filter((text) => text !== "");
+    const kind = read.kind(path);
+    // something else than a list is edited in the text
+    input.disabled = kind === "table" || (kind === "text" && read.value(path) !== "");
+    const wanted = () => separated(input.value, between);
     input.addEventListener("input", () => {
       if (wanted().length > 0) this.change(minimal(this.text, setTexts(this.text, path, wanted())));
     });
     input.addEventListener("change", () => this.change(minimal(this.text, setTexts(this.text, path, wanted()))));
     return el("label", { class: "ed-field" }, el("span", {}, label), input);
   }
+}
+
+/** The texts of a field that holds several. */
+function separated(text: string, between: "," | "\n"): string[] {
+  return text
+    .split(between)
+    .map((item) => (between === "," ? item.trim() : item))
+    .filter((item) => item !== "");
+}
+
+/** Whether texts come back from one field as they are. */
+export function separable(texts: string[], between: "," | "\n"): boolean {
+  if (between === "," && texts.some((text) => /[\n\r]/.test(text))) return false;
+  const back = separated(texts.join(between), between);
+  return back.length === texts.length && back.every((text, i) => text === texts[i]);
 }
 
 function id(path: Path): string {

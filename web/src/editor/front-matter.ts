@@ -102,6 +102,7 @@ export class FrontMatter {
 
   /** Gives a place a text; nothing when it has it. */
   set(path: Path, value: string | boolean): Edit[] {
+    if (this.fault !== undefined) return [];
     const node = this.node(path);
     const text = String(value);
     if (isScalar(node) && node.range) {
@@ -114,6 +115,7 @@ export class FrontMatter {
 
   /** Puts something at a place where there is nothing, in the order in which keys are written. */
   add(path: Path, value: Fresh): Edit[] {
+    if (this.fault !== undefined) return [];
     const parent = path.slice(0, -1);
     const key = path.at(-1);
     if (typeof key === "number") return this.append(parent, value);
@@ -127,6 +129,7 @@ export class FrontMatter {
 
   /** Puts an item behind the last of a list, which is made where there is none. */
   append(path: Path, value: Fresh): Edit[] {
+    if (this.fault !== undefined) return [];
     const list = this.node(path);
     if (list === undefined) return this.add(path, [value]);
     if (isScalar(list) && (list.value === null || list.value === "")) {
@@ -146,6 +149,7 @@ export class FrontMatter {
 
   /** Takes away a key or an item, with the lines it is on; the last one takes its table or list with it. */
   remove(path: Path): Edit[] {
+    if (this.fault !== undefined) return [];
     const parent = path.slice(0, -1);
     const holder = parent.length === 0 ? this.root() : this.node(parent);
     const key = path.at(-1);
@@ -171,6 +175,7 @@ export class FrontMatter {
 
   /** Makes an item of a list of tables change places with the one behind it. */
   swap(path: Path, first: number): Edit[] {
+    if (this.fault !== undefined) return [];
     const list = this.node(path);
     if (!isSeq(list) || list.flow) return [];
     const one = list.items[first] as Node | undefined;
@@ -184,10 +189,14 @@ export class FrontMatter {
 
   /** Makes a list of texts hold these: items that stay are not touched. */
   setTexts(path: Path, wanted: string[]): Edit[] {
+    if (this.fault !== undefined) return [];
     const now = this.texts(path);
     if (now.length === wanted.length && now.every((text, i) => text === wanted[i])) return [];
     if (wanted.length === 0) return this.remove(path);
-    if (now.length === 0) return this.kind(path) === "list" ? this.append(path, wanted[0] as string) : this.add(path, wanted);
+    if (now.length === 0) {
+      const kind = this.kind(path);
+      return kind === "none" ? this.add(path, wanted) : kind === "table" ? [] : this.append(path, wanted[0] as string);
+    }
     // one at a time, so that each is an edit of a text that is known
     const same = now.findIndex((text, i) => text !== wanted[i]);
     const at = same < 0 ? now.length : same;
@@ -273,6 +282,12 @@ export class FrontMatter {
     return at - this.lineStart(at);
   }
 
+  /** Where the key of a line stands, behind the dashes of the items that it begins. */
+  private keyColumn(at: number): number {
+    const line = this.lineStart(at);
+    return /^ *(?:- +)*/.exec(this.yaml().slice(line, at))?.[0].length ?? 0;
+  }
+
   private edit(from: number, to: number, insert: string): Edit {
     return { from: this.from + from, to: this.from + to, insert };
   }
@@ -347,11 +362,18 @@ export class FrontMatter {
     const inFlow = this.inFlow(start);
     if (node.type === "BLOCK_LITERAL" || node.type === "BLOCK_FOLDED") {
       const header = text.slice(start, text.indexOf("\n", start));
-      const content = text.slice(text.indexOf("\n", start) + 1, this.end(node));
-      const indent = /^( *)\S/m.exec(content)?.[1]?.length ?? this.column(this.lineStart(start)) + 2;
+      const content = text.slice(start + header.length + 1, this.end(node)).trimEnd();
+      // without content the header's line stays, and its newline ends what is put in
+      const end = start + header.length + (content === "" ? 0 : 1 + content.length);
+      const wide = node.type === "BLOCK_FOLDED" ? /^[ \t]/m : /^\s/;
+      if (value !== "" && (/^[|>][+-]?\d/.test(header) || wide.test(value))) {
+        // a block would need its indent written out
+        return this.edit(start, end, quoted(value) + (/\s+#.*$/.exec(header)?.[0] ?? ""));
+      }
+      const indent = /^( *)\S/m.exec(content)?.[1]?.length ?? this.keyColumn(start) + 2;
       const body = node.type === "BLOCK_FOLDED" ? value.trimEnd().replace(/\n/g, "\n\n") : value.trimEnd();
       const lines = body.split("\n").map((line) => (line === "" ? "" : " ".repeat(indent) + line));
-      return this.edit(start, start + header.length + 1 + content.trimEnd().length, `${header}\n${lines.join("\n")}`);
+      return this.edit(start, end, `${header}\n${lines.join("\n")}`);
     }
     const spaced = start > 0 && /[:-]/.test(text[start - 1] ?? "") ? " " : "";
     if (bare) return this.edit(start, this.end(node), spaced + value);

@@ -133,7 +133,11 @@ async function sent(how: "publish" | "propose", change: Change, message: string)
     if (typeof commit !== "string") throw new Error(t("no_answer"));
     return { kind: "published", commit, lines };
   }
-  const [title = "", ...rest] = message.split("\n");
+  // a proposal is made of a commit of main
+  if (base === null) throw new Error(t("propose_empty"));
+  const [first = "", ...rest] = message.split("\n");
+  // a tab is taken in a message, and not in a title
+  const title = first.replace(/\s+/g, " ").trim();
   const body = rest.join("\n").trim();
   const { number } = await api<{ number: number }>("/api/v1/proposals", { body: { title, ...(body ? { message: body } : {}), base, files } });
   if (typeof number !== "number") throw new Error(t("no_answer"));

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parse } from "yaml";
+import { separable } from "../../src/editor/form";
 import { type Edit, type Fresh, FrontMatter, type Path, apply, setTexts } from "../../src/editor/front-matter";
 
 const TEXT = `---
@@ -144,4 +145,57 @@ test("any text comes back as it was given", () => {
     const whole = apply(TEXT, FrontMatter.read(TEXT).append(["arguments"], { name: "x", values: [value, "b"] }));
     assert.equal(parse(whole.split("---\n")[1] as string, { schema: "failsafe" }).arguments[3].values[0], value);
   }
+});
+
+test("an empty block of a nested key is filled behind its key", () => {
+  for (const blank of ["", "\n"]) {
+    const text = `---\narguments:\n  - name: a\n    description: |\n${blank}    required: true\n---\n`;
+    const after = FrontMatter.read(apply(text, FrontMatter.read(text).set(["arguments", 0, "description"], "One\ntwo")));
+    assert.equal(after.fault, undefined);
+    assert.equal(after.value(["arguments", 0, "description"])?.trimEnd(), "One\ntwo");
+    assert.equal(after.value(["arguments", 0, "required"]), "true");
+  }
+  const first = "---\narguments:\n  - description: >\n    name: a\n---\n";
+  const after = apply(first, FrontMatter.read(first).set(["arguments", 0, "description"], "One"));
+  assert.equal(after, "---\narguments:\n  - description: >\n      One\n    name: a\n---\n");
+});
+
+test("a block is typed empty and full again", () => {
+  let text = "---\narguments:\n  - name: a\n    description: |\n      One\n    required: true\n---\n";
+  for (const value of ["", "T", "Two", "Two\n\nthree"]) {
+    text = apply(text, FrontMatter.read(text).set(["arguments", 0, "description"], value));
+    const read = FrontMatter.read(text);
+    assert.equal(read.fault, undefined, text);
+    assert.equal(read.value(["arguments", 0, "description"])?.trimEnd(), value);
+    assert.equal(read.value(["arguments", 0, "required"]), "true");
+  }
+});
+
+test("a block whose indent is written out, or would have to be, keeps its text", () => {
+  for (const [header, value] of [["|2 # why", "One"], ["|", "  One\ntwo"], [">", "One\n  two"]] as const) {
+    const text = `---\ndescription: ${header}\n    Zero\ntitle: x\n---\n`;
+    const read = FrontMatter.read(apply(text, FrontMatter.read(text).set(["description"], value)));
+    assert.equal(read.fault, undefined);
+    assert.equal(read.value(["description"]), value);
+    assert.equal(read.value(["title"]), "x");
+  }
+});
+
+test("front matter that cannot be read takes no edits", () => {
+  const read = FrontMatter.read("---\ntitle: x\ntitle: y\ntags: [a]\n---\n");
+  assert.notEqual(read.fault, undefined);
+  assert.deepEqual([read.set(["title"], "z"), read.add(["description"], "d"), read.append(["tags"], "b"), read.remove(["tags"]), read.setTexts(["tags"], ["c"])].flat(), []);
+});
+
+test("a key that holds nothing yet takes a list", () => {
+  const text = "---\ntitle: x\ntags:\n---\n";
+  assert.equal(setTexts(text, ["tags"], ["a", "b"]), "---\ntitle: x\ntags: [a, b]\n---\n");
+});
+
+test("only texts without what stands between them share a field", () => {
+  assert.ok(separable(["sre", "on call"], ","));
+  assert.ok(separable([], ","));
+  assert.ok(separable(["a, b", " c"], "\n"));
+  for (const texts of [["a, b"], ["a", ""], [" a"], ["a\nb"]]) assert.ok(!separable(texts, ","), JSON.stringify(texts));
+  for (const texts of [["a\nb"], ["a", ""]]) assert.ok(!separable(texts, "\n"), JSON.stringify(texts));
 });
