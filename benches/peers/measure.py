@@ -31,15 +31,16 @@ class Requests:
 
     def __init__(self, server, most, folder):
         self.server, self.folder = server, Path(folder)
-        self.clients = [Client(server)]
-        if self.clients[0].session:
+        self.asking = Client(server)
+        self.clients = [self.asking]
+        if self.asking.session:
             # as many sessions as connections: nobody shares one
-            self.clients += [Client(server) for _ in range(most - 1)]
-        for client in self.clients[1:]:
-            client.close()
+            self.clients = [Client(server) for _ in range(most)]
+            for client in self.clients:
+                client.close()
 
     def cell(self, case, method, params, connections, warm, measured):
-        body = self.clients[0].ask(case, method, params)
+        body = self.asking.ask(case, method, params)
         expected = self.folder / f"{self.server.name}-{case}.body"
         expected.write_bytes(body)
         requests = self.folder / f"{self.server.name}.requests"
@@ -50,7 +51,7 @@ class Requests:
         return out
 
     def close(self):
-        self.clients[0].close()
+        self.asking.close()
 
 
 class Streams:
