@@ -55,7 +55,7 @@ def a_wrong_answer_is_noticed():
 
 def a_run_becomes_tables_and_a_plot():
     def cell(per_second):
-        return {"per_second": per_second, "p50_us": 100.0, "p99_us": 2e6 / per_second, "generator_busy": 0.5}
+        return {"requests": 100, "per_second": per_second, "p50_us": 100.0, "p99_us": 2e6 / per_second, "generator_busy": 0.5}
 
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)

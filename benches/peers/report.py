@@ -35,7 +35,7 @@ class Found:
     def cells(self, name, case, connections):
         rounds = (self.requests.get(name) or {}).get("rounds", [])
         found = [r["cells"].get(case, {}).get(str(connections)) for r in rounds]
-        return [cell for cell in found if cell]
+        return [cell for cell in found if cell and cell["requests"]]
 
     def value(self, name, case, connections, key):
         """The median of the rounds, or nothing where it was not measured."""

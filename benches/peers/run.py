@@ -128,7 +128,12 @@ def requests(run, names):
     for number in range(run.plan["rounds"]):
         say(f"requests: round {number + 1}")
         for name in names:
-            found[name]["rounds"].append(round_of_requests(run, name, modes[name]))
+            try:
+                found[name]["rounds"].append(round_of_requests(run, name, modes[name]))
+            except (Failed, OSError) as error:
+                # the others are still worth measuring
+                say(f"{name}: {error}")
+                found[name].setdefault("failed", []).append(str(error))
             run.save(f"requests-{name}", found[name])
 
 
@@ -140,7 +145,11 @@ def streams(run, names):
         mode = MODES.get(name, [None])[0]
         kind = "streams" if name == "cuebook" else "data"
         say(f"streams: {name}")
-        out = measure.streams(lambda: run.server(name, 50, mode, kind), run.work, run.plan)
+        try:
+            out = measure.streams(lambda: run.server(name, 50, mode, kind), run.work, run.plan)
+        except (Failed, OSError) as error:
+            say(f"{name}: {error}")
+            continue
         run.save(f"streams-{name}", out)
         for level in out["levels"]:
             last = measure.median([t["last_ms"] for t in level["tells"] if t["told"] == t["open"]])
