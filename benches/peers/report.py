@@ -227,7 +227,8 @@ def ground(found):
     modes = [f"{TITLES[name]}: {MODE_NAMES[r['mode']]} ({', '.join(f'{mode} {short(seen)}/s' for mode, seen in r['probe'].items())})"
              for name, r in found.requests.items() if r and r["mode"]]
     packages = ", ".join(m["python_packages"] + [f"{name} {version}" for name, version in m["npm"].items()]).replace("==", " ")
-    busy = [c["generator_busy"] for r in found.requests.values() if r for x in r["rounds"] for cells in x["cells"].values() for c in cells.values()]
+    busy = [c["generator_busy"] for r in found.requests.values() if r for x in r["rounds"] for cells in x["cells"].values()
+            for c in cells.values() if c["requests"]]
     out = [
         f"`just bench-peers{'' if m['plan'] == 'full' else ' ' + m['plan']}`, {m['date']}, {m['minutes']:.0f} minutes: {m['processor']}, "
         f"{m['cores']} cores, {m['memory_gb']} GB, Linux {m['kernel']}; server and its children on core 0, load generator on core 1. "
