@@ -29,7 +29,7 @@ use cuebook::api::preview::Previews;
 use cuebook::catalog::complete::{Rows, ValueIndex, Values, complete};
 use cuebook::catalog::text::fold_query;
 use cuebook::catalog::values::parse;
-use cuebook::http::{Allowed, Limits, serve};
+use cuebook::http::{Entrance, Limits, serve};
 use cuebook::mcp;
 use cuebook::prompt::source::Source;
 use cuebook::registry::source::Library;
@@ -265,7 +265,7 @@ async fn server(path: &Path) {
         records: None,
         upstream: None,
         access: Arc::new(cuebook::access::Access::open()),
-        allowed: Arc::new(Allowed::default()),
+        entrance: Arc::new(Entrance::default()),
         url: "http://localhost".into(),
         shutdown: shutdown.clone(),
     });

@@ -16,7 +16,7 @@ use axum::routing::post;
 use criterion::{Criterion, criterion_group, criterion_main};
 use cuebook::api::Api;
 use cuebook::api::preview::Previews;
-use cuebook::http::Allowed;
+use cuebook::http::Entrance;
 use cuebook::mcp::envelope::{Incoming, Message};
 use cuebook::mcp::revision::Revision;
 use cuebook::mcp::{self, Answer, Caller};
@@ -97,7 +97,7 @@ fn calls(criterion: &mut Criterion) {
         upstream: None,
         api: Api::new(registry, Previews::default()),
         access: Arc::new(cuebook::access::Access::open()),
-        allowed: Arc::new(Allowed::default()),
+        entrance: Arc::new(Entrance::default()),
         url: "http://localhost".into(),
         shutdown: CancellationToken::new(),
     });

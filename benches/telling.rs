@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use cuebook::api::Api;
 use cuebook::api::preview::Previews;
 use cuebook::git::init;
-use cuebook::http::{Allowed, Limits, serve};
+use cuebook::http::{Entrance, Limits, serve};
 use cuebook::mcp;
 use cuebook::registry::source::Library;
 use cuebook::registry::{Registry, Settings};
@@ -116,7 +116,7 @@ async fn server(path: &Path) {
         records: None,
         upstream: None,
         access: Arc::new(cuebook::access::Access::open()),
-        allowed: Arc::new(Allowed::default()),
+        entrance: Arc::new(Entrance::default()),
         url: "http://localhost".into(),
         shutdown: shutdown.clone(),
     });

@@ -15,11 +15,12 @@ use crate::access::Access;
 use crate::api::{self, Api};
 use crate::git_http;
 use crate::http::actor::actor;
-use crate::http::{Allowed, json_error, layers};
+use crate::http::{Entrance, Pace, json_error, layers, per_actor};
 use crate::mcp;
 use crate::records::Records;
-use crate::registry::{Registry, Status};
+use crate::registry::Registry;
 use crate::upstream::{self, Upstream};
+use crate::web::{self, Visit, Web};
 
 /// What the handlers share.
 #[derive(Debug, Clone)]
@@ -38,8 +39,8 @@ pub struct AppState {
     pub records: Option<Arc<Records>>,
     /// Who may do what.
     pub access: Arc<Access>,
-    /// Hosts and origins that are served.
-    pub allowed: Arc<Allowed>,
+    /// Who may come in, and from where they come.
+    pub entrance: Arc<Entrance>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
     pub url: Arc<str>,
     /// Ends every stream.
@@ -48,7 +49,7 @@ pub struct AppState {
 
 /// The whole server as a service.
 pub fn router(state: AppState) -> Router {
-    let (allowed, access) = (state.allowed.clone(), state.access.clone());
+    let (entrance, access) = (state.entrance.clone(), state.access.clone());
     let endpoint = mcp::http::Endpoint {
         service: state.mcp.clone(),
         shutdown: state.shutdown.clone(),
@@ -58,49 +59,34 @@ pub fn router(state: AppState) -> Router {
         .route("/mcp/", any(mcp::http::whole))
         .route("/mcp/{*folder}", any(mcp::http::folder))
         .with_state(endpoint);
+    let web = Web::new(
+        state.api.clone(),
+        state.mcp.clone(),
+        state.upstream.clone(),
+        state.url.clone(),
+        state.git.is_some(),
+    );
     let router = Router::new()
-        .route("/", get(front))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .with_state(state.clone())
         .merge(upstream::webhook::routes(state.upstream.clone()))
         .merge(mcp)
+        .merge(api::routes(state.api))
+        .merge(web::routes(web.clone()))
+        .layer(middleware::from_fn(async |request, next| {
+            Pace::default().bound(request, next).await
+        }))
+        // a push has bounds of its own, which its operator sets
         .merge(match state.git {
             Some(endpoint) => git_http::routes(endpoint),
             None => git_http::none(),
         })
-        .merge(api::routes(state.api))
-        .fallback(not_found)
-        .layer(middleware::from_fn_with_state(access, actor));
-    layers(router, allowed)
-}
-
-/// What this is and how to connect, for whoever opens the address in a browser.
-async fn front(State(state): State<AppState>) -> Response {
-    let snapshot = state.registry.snapshot();
-    let title = snapshot.catalog.title().unwrap_or("A library of prompts");
-    let count = snapshot.catalog.list(None).len();
-    let prompts = if count == 1 { "prompt" } else { "prompts" };
-    let page = format!(
-        "{title}\n\nThis is Cuebook, a prompt registry. It serves {count} {prompts} over the Model Context Protocol.\n\n\
-         MCP endpoint   {url}/mcp\nOne folder     {url}/mcp/<folder>\n{git}Health         {url}/healthz and {url}/readyz\n\n\
-         `cuebook connect CLIENT` prints the configuration for an editor, e.g.\n\n  \
-         claude mcp add --transport http cuebook {url}/mcp\n",
-        url = state.url,
-        git = if state.git.is_some() {
-            format!("The library    git clone {}/library.git\n", state.url)
-        } else {
-            String::new()
-        },
-    );
-    (
-        [(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/plain; charset=utf-8"),
-        )],
-        page,
-    )
-        .into_response()
+        .merge(Router::new().fallback(not_found).with_state(web.clone()))
+        .layer(middleware::from_fn_with_state(entrance.clone(), per_actor))
+        .layer(middleware::from_fn_with_state(access, actor))
+        .layer(middleware::from_fn_with_state(web, web::page::dressed));
+    layers(router, entrance)
 }
 
 /// The process answers.
@@ -145,23 +131,15 @@ async fn readyz(State(state): State<AppState>) -> Response {
     }
     let snapshot = state.registry.snapshot();
     let now = &snapshot.status;
-    let mut messages = messages(now);
-    if let Some(error) = state.registry.counting_error() {
-        messages.push(format!(
-            "the versions of the prompts could not be counted: {error}; prompts are served and published, and it is \
-             tried again by itself"
-        ));
-    }
-    messages.extend(state.records.iter().flat_map(|records| records.messages()));
+    let mut messages = web::health::messages(
+        &state.registry,
+        state.records.as_deref(),
+        state.upstream.as_deref(),
+    );
+    messages.extend(state.entrance.tls.iter().filter_map(|tls| tls.trouble()));
     let following = state.upstream.as_ref().map(|upstream| {
         let settings = upstream.settings();
         let status = upstream.status();
-        messages.extend(
-            status
-                .error
-                .iter()
-                .map(|error| format!("following {}: {error}", settings.remote.url)),
-        );
         Following {
             url: settings.remote.url.clone(),
             branch: settings.branch.clone(),
@@ -234,37 +212,13 @@ async fn readyz(State(state): State<AppState>) -> Response {
         .into_response()
 }
 
-/// What is not as it should be, and what to do about it; nothing when all is well.
-fn messages(now: &Status) -> Vec<String> {
-    let mut messages = Vec::new();
-    if let Some(error) = &now.read_error {
-        messages.push(format!(
-            "the last reading of the library failed, so what was read before is served: {error}; \
-             it is tried again by itself, and the server's log says more"
-        ));
-    }
-    if let (Some(tip), Some(served)) = (&now.tip, &now.served)
-        && tip != served
-    {
-        messages.push(format!(
-            "the tip of main, {tip}, does not pass the check, so the earlier commit {served} is served; \
-             mend what `problems` lists and push again"
-        ));
-    }
-    if now.partial {
-        messages.push(
-            "no revision of the library passes the check, so only its good prompts are served; \
-             mend what `problems` lists"
-                .to_owned(),
-        );
-    }
-    messages
-}
-
-async fn not_found(uri: Uri) -> Response {
+async fn not_found(State(web): State<Web>, visit: Visit, uri: Uri) -> Response {
     // Clients look there for authorization metadata, and read anything but a plain miss as an answer.
     if uri.path().starts_with("/.well-known/") {
         return (StatusCode::NOT_FOUND, "not found\n").into_response();
+    }
+    if web::wants_html(&visit.headers) && !web::page::is_for_programs(uri.path()) {
+        return web::page::nothing(&web, &visit).await;
     }
     (StatusCode::NOT_FOUND, json_error("there is nothing here")).into_response()
 }

@@ -19,12 +19,12 @@ use crate::api::Api;
 use crate::api::preview::Previews;
 use crate::config::Config;
 use crate::gate::Gate;
+use crate::gate::pushers::Pushers;
 use crate::git::{self, Repository, pack};
 use crate::git_http;
-use crate::http::Allowed;
 #[cfg(unix)]
 use crate::http::serve_unix;
-use crate::http::{Limits as HttpLimits, serve};
+use crate::http::{Tls, serve, serve_tls};
 use crate::mcp;
 use crate::proposals::Proposals;
 use crate::records::Records;
@@ -127,16 +127,20 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
         )
     })?;
     let address = listener.local_addr()?;
+    let tls = config.tls()?;
+    if !config.access.enabled && !config.network.trusted_proxies.is_empty() {
+        tracing::warn!(
+            "access control is off and http.trusted_proxies is set: whoever the proxy lets through may read and change \
+             everything; turn access control on (access.enabled), or let the proxy ask who they are"
+        );
+    }
     let Composed {
         router,
         mut running,
         pushes,
         data_dir,
-    } = compose(what, config, address).await?;
-    let http = HttpLimits {
-        connections: config.max_connections,
-        ..HttpLimits::default()
-    };
+    } = compose(what, config, address, tls.clone()).await?;
+    let http = config.connection_limits();
     #[cfg(unix)]
     if let Some(data_dir) = &data_dir {
         let socket = crate::socket::Socket::bind(data_dir, COMMANDS, &std::env::temp_dir())
@@ -149,8 +153,15 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
     #[cfg(not(unix))]
     drop(data_dir);
     let stop = running.shutdown.clone();
+    if let Some(tls) = &tls {
+        let keeping = tls.clone().keep(running.shutdown.clone());
+        running.tasks.push(tokio::spawn(keeping));
+    }
     running.tasks.push(tokio::spawn(async move {
-        serve(listener, router, &http, stop, &pushes).await;
+        match tls {
+            Some(tls) => serve_tls(listener, tls, router, &http, stop, &pushes).await,
+            None => serve(listener, router, &http, stop, &pushes).await,
+        }
     }));
     Ok(running)
 }
@@ -164,7 +175,7 @@ pub async fn open_alone(data_dir: &Path, config: &Config) -> anyhow::Result<(Rou
         path: data_dir.to_path_buf(),
         starter: None,
     };
-    let composed = compose(what, config, config.listen).await?;
+    let composed = compose(what, config, config.listen, None).await?;
     Ok((composed.router, composed.running))
 }
 
@@ -178,8 +189,15 @@ struct Composed {
 }
 
 /// Puts the parts together and starts what runs beside the requests.
-async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::Result<Composed> {
-    let allowed = Arc::new(Allowed::new(config.public_url.as_deref())?);
+async fn compose(
+    what: Serve,
+    config: &Config,
+    address: SocketAddr,
+    tls: Option<Arc<Tls>>,
+) -> anyhow::Result<Composed> {
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let entrance = Arc::new(config.entrance(tls)?);
+    crate::web::prove().map_err(anyhow::Error::msg)?;
     let settings = registry::Settings {
         limits: config.limits.clone(),
         notify_body_edits: config.notify_body_edits,
@@ -208,7 +226,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let url = config
         .public_url
         .clone()
-        .unwrap_or_else(|| format!("http://{address}"));
+        .unwrap_or_else(|| format!("{scheme}://{address}"));
     let shutdown = CancellationToken::new();
     let kept = kept.map(Arc::new);
     let search = Arc::new(Search::new());
@@ -223,12 +241,15 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
     let mut api = Api::new(registry.clone(), previews);
     api.search = search.clone();
     api.records.clone_from(&records);
+    let access = Arc::new(open_access(config, records.as_deref()).await?);
+    let pushers = Arc::new(Pushers::new(access.clone()));
     let mut upstream = None;
     let (git, endpoint) = match (&data_dir, &records) {
         (Some(data_dir), Some(_)) if let Some(why) = &read_only => {
             let endpoint = git_http::Endpoint::new(
                 data_dir.join("library.git").canonicalize()?,
                 data_dir.join("hooks"),
+                pushers,
                 config.git.clone(),
                 pushes.clone(),
                 shutdown.clone(),
@@ -250,6 +271,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
                 &registry,
                 &mcp,
                 records,
+                pushers,
                 config,
                 upstream.as_ref(),
                 &url,
@@ -262,7 +284,6 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         }
         _ => (None, None),
     };
-    let access = Arc::new(open_access(config, records.as_deref()).await?);
     let state = AppState {
         access: access.clone(),
         registry: registry.clone(),
@@ -271,7 +292,7 @@ async fn compose(what: Serve, config: &Config, address: SocketAddr) -> anyhow::R
         git: endpoint,
         upstream: upstream.clone(),
         records: records.clone(),
-        allowed,
+        entrance,
         url: url.as_str().into(),
         shutdown: shutdown.clone(),
     };
@@ -375,6 +396,7 @@ fn take_pushes(
     registry: &Arc<Registry>,
     mcp: &Arc<mcp::Service>,
     records: &Arc<Records>,
+    pushers: Arc<Pushers>,
     config: &Config,
     upstream: Option<&Arc<Upstream>>,
     url: &str,
@@ -410,7 +432,10 @@ fn take_pushes(
         config.gate(url.to_owned()),
         Some(Box::new(move || told.open_streams())),
     );
-    let gate = Arc::new(gate.with_records(records.clone()));
+    let gate = gate
+        .with_records(records.clone())
+        .with_pushers(pushers.clone());
+    let gate = Arc::new(gate);
     let cancel = CancellationToken::new();
     let recorded = CancellationToken::new();
     let recording = tokio::spawn(records.clone().run(
@@ -426,6 +451,7 @@ fn take_pushes(
     let endpoint = git_http::Endpoint::new(
         repository.path().canonicalize()?,
         hooks,
+        pushers,
         config.git.clone(),
         pushes.clone(),
         stopping,

@@ -53,7 +53,7 @@ impl fmt::Display for Role {
 }
 
 /// Something that is done to a path of the library, e.g. `prompts/sre/incident-triage.md` or `labels.toml`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
     /// List, get, complete, search, look at its history, be told of it. Of the whole library: clone it.
     Read,

@@ -17,6 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::preview::shown;
 use super::{Api, Refusal, by, json, parse, read};
 use crate::gate::Gate;
+use crate::gate::permit::refused_path;
 use crate::gate::publish::{Change, MAX_MESSAGE, PublishError, Published, Tip};
 use crate::git::GitError;
 use crate::git::commit::Edit;
@@ -108,6 +109,14 @@ async fn publish(api: &Api, request: Request) -> Result<Response, Refusal> {
     let message = message(&ask.message)?;
     let base = ask.base;
     let by = by(&parts.extensions);
+    // before anything is said of what is there
+    let refused: Vec<String> = edits
+        .iter()
+        .filter_map(|edit| refused_path(&by.actor, &edit.path))
+        .collect();
+    if !refused.is_empty() {
+        return Err(Refusal::new(StatusCode::FORBIDDEN, refused.join("\n")));
+    }
     // whoever hangs up has it published all the same, or not at all
     let published = api
         .writing
@@ -356,6 +365,7 @@ pub(super) fn refusal<E: std::error::Error>(
                 serde_json::to_value(problems).unwrap_or_default(),
             )
         }
+        PublishError::Forbidden { lines } => Refusal::new(StatusCode::FORBIDDEN, lines.join("\n")),
         PublishError::Unjudged(_) | PublishError::Busy => Refusal {
             retry_after: Some(1),
             ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())

@@ -10,12 +10,10 @@ mod usage;
 mod verify;
 mod versions;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::ConnectInfo;
 use axum::http::header::{self, HeaderValue};
 use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -28,6 +26,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::{Actor, By};
 use crate::gate::Gate;
+use crate::http::ClientAddress;
 use crate::records::Records;
 use crate::registry::Registry;
 use crate::search::Search;
@@ -91,8 +90,8 @@ fn by(extensions: &Extensions) -> By {
     By {
         actor: extensions.get().cloned().unwrap_or_else(Actor::nobody),
         peer: extensions
-            .get::<ConnectInfo<SocketAddr>>()
-            .map(|info| info.0.ip().to_string()),
+            .get::<ClientAddress>()
+            .map(|client| client.ip.to_string()),
     }
 }
 

@@ -4,12 +4,11 @@
 //! address, and on a budget of CPU time.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -18,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{Api, Refusal, json, parse, read};
 use crate::catalog::Catalog;
 use crate::catalog::prompts::Draft;
+use crate::http::ClientAddress;
 use crate::prompt::render::Stopped;
 use crate::prompt::{
     BoundArguments, Content, Lane, Message, Problem, Prompt, RenderError, Severity,
@@ -118,8 +118,8 @@ async fn preview(State(state): State<Api>, request: Request) -> Response {
 
 async fn answer(state: &Api, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
-    let caller = match parts.extensions.get::<ConnectInfo<SocketAddr>>() {
-        Some(peer) => Caller::address(peer.0.ip()),
+    let caller = match parts.extensions.get::<ClientAddress>() {
+        Some(client) => Caller::address(client.ip),
         None => Caller::local(),
     };
     // before it counts as running: who sends slowly would keep everybody else of an address out

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::gate::hook::{self, Environment};
 use crate::gate::install::{executable, quoted};
 use crate::gate::wire::{Answer, Hook, MAX_LINE, Question};
-use crate::gate::{self, PEER};
+use crate::gate::{self, PUSH};
 use crate::git::Repository;
 
 /// `cuebook hook …`.
@@ -169,7 +169,7 @@ fn environment() -> Environment {
         options: (0..count)
             .filter_map(|i| super::text_variable(&format!("GIT_PUSH_OPTION_{i}")))
             .collect(),
-        peer: super::text_variable(PEER).filter(|peer| !peer.is_empty()),
+        push: super::text_variable(PUSH).filter(|push| !push.is_empty()),
     }
 }
 

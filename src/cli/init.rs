@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
-use super::connect::document::shell;
+use crate::connect::document::shell;
 use crate::git;
 use crate::starter::{self, Language};
 

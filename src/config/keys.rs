@@ -23,8 +23,8 @@ pub struct Key {
     pub(super) get: fn(&Config) -> String,
 }
 
-/// Every setting, in the order in which they are shown.
-pub static KEYS: &[Key] = &[
+/// Every setting but those of the network, in the order in which they are shown.
+pub(super) static KEYS: &[Key] = &[
     Key {
         name: "listen",
         meaning: "address and port to listen on",
@@ -147,15 +147,6 @@ pub static KEYS: &[Key] = &[
             Ok(())
         },
         get: |c| c.keep_alive_seconds.to_string(),
-    },
-    Key {
-        name: "http.max_connections",
-        meaning: "connections at a time",
-        set: |c, value| {
-            c.max_connections = number(value, 1, 1_000_000)?;
-            Ok(())
-        },
-        get: |c| c.max_connections.to_string(),
     },
     Key {
         name: "git.max_push_bytes",
@@ -608,12 +599,17 @@ pub static KEYS: &[Key] = &[
     },
 ];
 
-/// The setting of a name.
-pub(super) fn find(name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.name == name)
+/// Every setting there is.
+pub fn keys() -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().chain(super::network::KEYS)
 }
 
-fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display + Copy>(
+/// The setting of a name.
+pub(super) fn find(name: &str) -> Option<&'static Key> {
+    keys().find(|key| key.name == name)
+}
+
+pub(super) fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display + Copy>(
     value: &str,
     least: T,
     most: T,

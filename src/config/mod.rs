@@ -4,6 +4,7 @@
 //! `CUEBOOK_LIMITS_OUTPUT_BYTES`) and an origin that `cuebook config show` tells.
 
 mod keys;
+mod network;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +19,8 @@ use crate::prompt::problem::nearest;
 use crate::upstream::{self, Mode};
 use crate::workers::Renderer;
 
-pub use keys::{KEYS, Key};
+pub use keys::{Key, keys};
+pub use network::NetworkConfig;
 
 use keys::find;
 
@@ -49,8 +51,8 @@ pub struct Config {
     pub max_streams: usize,
     /// MCP: time between two comments on a silent stream.
     pub keep_alive_seconds: u64,
-    /// HTTP: connections at a time.
-    pub max_connections: usize,
+    /// What clients connect to.
+    pub network: NetworkConfig,
     /// git: how pushes and fetches are bounded.
     pub git: crate::git_http::Settings,
     /// git: branches beside main that may be neither rewound nor deleted.
@@ -159,7 +161,7 @@ impl Default for Config {
             message_bytes: mcp.message_bytes,
             max_streams: mcp.max_streams,
             keep_alive_seconds: mcp.keep_alive.as_secs(),
-            max_connections: crate::http::Limits::default().connections,
+            network: NetworkConfig::default(),
             git: crate::git_http::Settings::default(),
             protected_branches: Vec::new(),
             upstream: UpstreamConfig::default(),
@@ -208,7 +210,7 @@ impl Config {
                 Err(error) => problems.push(format!("{}: {error}", path.display())),
             }
         }
-        for key in KEYS {
+        for key in keys() {
             let variable = variable(key.name);
             if let Some(value) = environment(&variable)
                 && let Err(fault) = config.set(key, &value, Origin::Environment)
@@ -247,7 +249,7 @@ impl Config {
         flatten("", &toml::Value::Table(table), &mut flat);
         for (name, value) in flat {
             let Some(key) = find(&name) else {
-                let hint = nearest(&name, KEYS.iter().map(|key| key.name)).map_or_else(
+                let hint = nearest(&name, keys().map(|key| key.name)).map_or_else(
                     || "`cuebook config show` lists the settings".into(),
                     |n| format!("did you mean `{n}`?"),
                 );
@@ -265,14 +267,14 @@ impl Config {
 
     /// Every setting with its value and where it came from.
     pub fn show(&self) -> String {
-        let width = KEYS.iter().map(|key| key.name.len()).max().unwrap_or(0);
+        let width = keys().map(|key| key.name.len()).max().unwrap_or(0);
         let mut out = String::new();
         for Key {
             name: key,
             meaning,
             get,
             ..
-        } in KEYS
+        } in keys()
         {
             let origin = match self.origins.get(key).copied().unwrap_or(Origin::Default) {
                 Origin::Default => "default",

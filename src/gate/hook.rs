@@ -19,8 +19,8 @@ pub struct Environment {
     pub quarantine: Option<PathBuf>,
     /// The push options.
     pub options: Vec<String>,
-    /// Address of the HTTP client.
-    pub peer: Option<String>,
+    /// Which push it is, where it came over HTTP.
+    pub push: Option<String>,
 }
 
 /// Why a hook could not do its work.
@@ -48,7 +48,8 @@ pub fn run(
         updates,
         options,
         quarantine: environment.quarantine.clone(),
-        peer: environment.peer.clone(),
+        push: environment.push.clone(),
+        peer: None,
         actor: None,
         here: false,
         deed: None,
@@ -272,7 +273,7 @@ mod tests {
                 new: "1".into(),
                 forced: true,
             }],
-            unjudged: false,
+            ..Answer::default()
         };
         let (result, output, asked) = proc_receive(&input, answer);
         assert!(result.unwrap());

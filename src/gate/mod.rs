@@ -6,7 +6,10 @@ pub mod hook;
 pub mod install;
 mod leaks;
 mod lines;
+pub mod permit;
 pub mod publish;
+mod published;
+pub mod pushers;
 pub mod rules;
 #[cfg(unix)]
 pub mod socket;
@@ -20,25 +23,26 @@ use lru::LruCache;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::Actor;
+use crate::access::{Access, Action, Actor};
 use crate::catalog::library::rests_on_versions;
 use crate::catalog::relabel::LABELS;
 use crate::git::history::NOTHING;
 use crate::git::{GitError, MAIN, Repository};
 use crate::prompt::{Problem, secrets};
 use crate::proposals::{Proposals, ProposeError, head_ref};
-use crate::records::{Records, audit};
+use crate::records::Records;
 use crate::registry::candidate::Checked;
 use crate::registry::{OpenError, Registry};
 use crate::starter;
 use crate::store::AuditEntry;
 use crate::upstream::{ADOPTED, Closed};
 
+use pushers::Pushers;
 use rules::{Kind, Made, Refused};
 use wire::{Answer, Hook, Proposed, Question, Update};
 
-/// The environment variable in which the HTTP adapter names its client to the hooks.
-pub const PEER: &str = "CUEBOOK_PEER";
+/// The environment variable in which the HTTP adapter tells the hooks which push it is.
+pub const PUSH: &str = "CUEBOOK_PUSH";
 
 /// What of a check is kept until the ref has moved, in pushes.
 const KEPT: usize = 16;
@@ -77,6 +81,8 @@ pub struct Gate {
     clients: Option<Clients>,
     /// Who does what is noted there; none where no server runs.
     records: Option<Arc<Records>>,
+    /// Who makes the pushes that come over HTTP.
+    pushers: Arc<Pushers>,
     checks: Arc<Semaphore>,
     checked: Mutex<LruCache<String, Arc<Checked>>>,
     /// Changes that are made here are made one after the other.
@@ -116,6 +122,7 @@ impl Gate {
             settings,
             clients,
             records: None,
+            pushers: Arc::new(Pushers::new(Arc::new(Access::open()))),
             checks: Arc::new(Semaphore::new(CHECKS)),
             checked: Mutex::new(LruCache::new(
                 NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN),
@@ -131,9 +138,35 @@ impl Gate {
         self
     }
 
+    /// The same, knowing who makes the pushes that come over HTTP.
+    #[must_use]
+    pub fn with_pushers(mut self, pushers: Arc<Pushers>) -> Self {
+        self.pushers = pushers;
+        self
+    }
+
     /// Answers a hook.
     /// When nobody waits any more (`gone`), a check that is under way ends soon; what has begun to move is finished.
-    pub async fn answer(self: &Arc<Self>, question: Question, gone: &CancellationToken) -> Answer {
+    pub async fn answer(
+        self: &Arc<Self>,
+        mut question: Question,
+        gone: &CancellationToken,
+    ) -> Answer {
+        if let Some(id) = &question.push {
+            let known = self.pushers.who(id);
+            let refused = if let Some((by, denied)) = known {
+                question.peer = by.peer;
+                question.actor = Some(by.actor);
+                denied.err().map(|denied| denied.to_string())
+            } else {
+                question.actor = Some(Actor::nobody());
+                Some("the server that took this push has ended; push again".into())
+            };
+            // what has moved is served, whoever moved it
+            if let Some(why) = refused.filter(|_| question.hook != Hook::PostReceive) {
+                return Answer::refused(vec![format!("refused: {why}")]);
+            }
+        }
         match question.hook {
             Hook::PreReceive => self.accept(question, gone).await,
             Hook::ProcReceive => self.propose(question).await,
@@ -214,7 +247,8 @@ impl Gate {
         };
         let mut lines = Vec::new();
         let (mut errors, mut refused) = (0, 0);
-        let mut checkable = true;
+        let (mut checkable, mut forbidden) = (true, false);
+        let (actor, _) = who(question);
         if question.updates.len() > MAX_REFS {
             return Ok(Answer::refused(vec![format!(
                 "refused: the push moves {} refs, more than {MAX_REFS} at once; push fewer: git push origin HEAD:main",
@@ -235,6 +269,13 @@ impl Gate {
             if let Err(why) = self.may_move(&repository, update, &kind, question.here)? {
                 lines.extend(lines::refusal(&why));
                 refused += 1;
+                continue;
+            }
+            let denied = permit::refused(&repository, &actor, question.here, update, &kind)?;
+            if !denied.is_empty() {
+                lines.extend(denied);
+                refused += 1;
+                forbidden = true;
                 continue;
             }
             if update.new == NOTHING {
@@ -278,7 +319,15 @@ impl Gate {
                 .collect();
             errors += shown.iter().filter(|problem| problem.is_error()).count();
             checkable &= !shown.iter().any(|problem| rests_on_versions(problem.code));
+            let all = shown.len();
+            let shown: Vec<&Problem> = shown
+                .into_iter()
+                .filter(|problem| actor.may(Action::Read, &problem.path))
+                .collect();
             lines.extend(lines::problems(&shown));
+            if shown.len() < all {
+                lines.push("what you may not see has problems with it; ask somebody who sees the whole library".into());
+            }
         }
         let accepted = errors + refused == 0;
         if !accepted {
@@ -294,6 +343,7 @@ impl Gate {
         Ok(Answer {
             accepted,
             lines,
+            forbidden,
             ..Answer::default()
         })
     }
@@ -414,7 +464,7 @@ impl Gate {
             };
             let now = crate::clock::unix_millis();
             let written = proposals
-                .push(&Actor::local(), &update.new, &question.options, now)
+                .push(&actor, &update.new, &question.options, now)
                 .await;
             match written {
                 Ok(written) => {
@@ -494,120 +544,6 @@ impl Gate {
         }
         answer
     }
-
-    /// The refs have moved: what main says now is served before this returns.
-    async fn published(self: &Arc<Self>, question: Question) -> Answer {
-        let mut answer = Answer {
-            accepted: true,
-            ..Answer::default()
-        };
-        let (actor, origin) = who(&question);
-        for update in &question.updates {
-            // told when it was opened or revised
-            if update.name.starts_with("refs/proposals/") {
-                continue;
-            }
-            let some = |id: &String| (id != NOTHING).then(|| id.clone());
-            let is_main = update.name == MAIN;
-            let deed = question.deed.as_ref();
-            let action = deed.map_or(if is_main { "publish" } else { "push" }, |d| &*d.action);
-            let general = self.entry(&actor, &origin, &update.new);
-            let entry = AuditEntry {
-                action: action.into(),
-                subject: Some(deed.map_or_else(|| update.name.clone(), |d| d.subject.clone())),
-                old_commit: some(&update.old),
-                new_commit: some(&update.new),
-                main: some(&update.new).filter(|_| is_main),
-                detail: deed
-                    .and_then(|deed| deed.reason.clone())
-                    .or(general.detail.clone()),
-                ..general
-            };
-            if is_main && update.new != NOTHING {
-                // what is served does not wait for a row
-                let (audited, lines) =
-                    tokio::join!(self.audited(entry), self.serve(update.new.clone()));
-                answer.lines.extend(lines);
-                answer.lines.extend(audited);
-                continue;
-            }
-            answer.lines.extend(self.audited(entry).await);
-            if update.name.starts_with("refs/heads/") && update.new != NOTHING {
-                let next = match self.repository.read_ref(MAIN) {
-                    Ok(None) => {
-                        "main, which is served, does not exist yet: git push origin HEAD:main"
-                    }
-                    _ => "git push origin HEAD:refs/for/main proposes it",
-                };
-                answer.lines.push(format!(
-                    "{} is kept here and not served; {next}",
-                    crate::prompt::visible::visible(&update.name)
-                ));
-            }
-        }
-        answer
-    }
-
-    /// What all entries of the gate say.
-    fn entry(&self, actor: &Actor, origin: &str, commit: &str) -> AuditEntry {
-        AuditEntry {
-            at: crate::clock::unix_millis(),
-            actor: actor.to_string(),
-            origin: Some(origin.to_owned()),
-            detail: audit::author(&self.repository, commit),
-            ..AuditEntry::default()
-        }
-    }
-
-    /// Appends to the audit; a line for the person where that has to wait.
-    async fn audited(&self, entry: AuditEntry) -> Option<String> {
-        let records = self.records.as_ref()?;
-        let appended = records.audit().append(entry).await;
-        appended.err().map(|not_yet| format!("warning: {not_yet}"))
-    }
-
-    async fn serve(self: &Arc<Self>, commit: String) -> Vec<String> {
-        let gate = self.clone();
-        let refreshed = tokio::task::spawn_blocking(move || gate.registry.refresh()).await;
-        match refreshed {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => {
-                tracing::error!(%error, "a publish could not be served");
-                return vec!["main has moved, but the server could not read it yet; it tries again by itself".into()];
-            }
-            Err(error) => {
-                tracing::error!(%error, "the refresh after a push failed");
-                return vec![
-                    "main has moved, but the refresh failed; the server tries again by itself"
-                        .into(),
-                ];
-            }
-        }
-        let snapshot = self.registry.snapshot();
-        let status = &snapshot.status;
-        if status.served != status.tip {
-            return vec![format!(
-                "main has moved, but it does not pass the check and {} is served",
-                status
-                    .served
-                    .as_deref()
-                    .map_or("nothing", |id| id.get(..7).unwrap_or(id))
-            )];
-        }
-        let checked = self.kept().get(&commit).cloned();
-        let Some(checked) = checked else {
-            return vec![format!("served at {}/mcp", self.settings.url)];
-        };
-        let (generation, changes) = (snapshot.generation, &snapshot.changes);
-        let told = [
-            changes.prompts,
-            changes.resources_list,
-            changes.resources_content,
-        ]
-        .contains(&generation);
-        let clients = self.clients.as_ref().filter(|_| told).map(|count| count());
-        lines::published(&checked, clients, &self.settings.url)
-    }
 }
 
 /// Whether an update changes `labels.toml` and nothing else.
@@ -620,10 +556,7 @@ fn labels_alone(repository: &Repository, update: &Update) -> Result<bool, GitErr
 
 /// Who asks, and from where.
 fn who(question: &Question) -> (Actor, String) {
-    let actor = match &question.actor {
-        Some(name) => Actor::named(name),
-        None => Actor::local(),
-    };
+    let actor = question.actor.clone().unwrap_or_else(Actor::local);
     let origin = match (&question.peer, &question.actor) {
         (Some(peer), _) => peer.clone(),
         (None, Some(_)) => HERE.to_owned(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::wire::{Answer, Deed, Hook, Question, Update};
-use super::{Checked, Gate};
+use super::{Checked, Gate, permit};
 use crate::access::{Actor, By};
 use crate::git::commit::{Apart, Edit, Message};
 use crate::git::history::{NOTHING, RefEdit};
@@ -73,6 +73,12 @@ pub enum PublishError<E> {
         /// What the check found, where it was checked.
         checked: Option<Arc<Checked>>,
     },
+    /// Whoever asks may not change it so.
+    #[error("{}", .lines.join("\n"))]
+    Forbidden {
+        /// Which path takes which role.
+        lines: Vec<String>,
+    },
     /// It could not be judged now; later it may be.
     #[error("{0}")]
     Unjudged(String),
@@ -111,8 +117,9 @@ impl Gate {
                 updates: vec![update.clone()],
                 options: Vec::new(),
                 quarantine,
+                push: None,
                 peer: by.peer.clone(),
-                actor: Some(by.actor.to_string()),
+                actor: Some(by.actor.clone()),
                 here: true,
                 deed: deed.clone(),
             };
@@ -124,6 +131,7 @@ impl Gate {
                 accepted,
                 lines,
                 unjudged,
+                forbidden,
                 ..
             } = self
                 .accept(question(Hook::PreReceive, quarantine), &gone)
@@ -137,7 +145,11 @@ impl Gate {
                 if unjudged {
                     return Err(PublishError::Unjudged(lines.join("\n")));
                 }
+                if forbidden {
+                    return Err(PublishError::Forbidden { lines });
+                }
                 let checked = self.kept().get(&commit).cloned();
+                let checked = checked.map(|checked| permit::seen_by(&by.actor, &checked));
                 return Err(PublishError::Refused { lines, checked });
             }
             let gate = self.clone();

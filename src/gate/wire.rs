@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::access::Actor;
+
 /// Longest line, in bytes: a push of some ten thousand refs.
 pub const MAX_LINE: u64 = 4 * 1024 * 1024;
 
@@ -54,12 +56,15 @@ pub struct Question {
     /// Folder of the objects that are not accepted yet.
     #[serde(default)]
     pub quarantine: Option<PathBuf>,
-    /// Address of the client, where the push came over HTTP.
+    /// Which push it is of those that came over HTTP: the gate knows who makes it.
     #[serde(default)]
+    pub push: Option<String>,
+    /// Address of the client; no hook can say so.
+    #[serde(skip)]
     pub peer: Option<String>,
-    /// Who makes the change, where that is known.
-    #[serde(default)]
-    pub actor: Option<String>,
+    /// Who makes the change, where that is known; no hook can say so.
+    #[serde(skip)]
+    pub actor: Option<Actor>,
     /// Whether the change is made by this server and is no push; no hook can say so.
     #[serde(skip)]
     pub here: bool,
@@ -118,6 +123,9 @@ pub struct Answer {
     /// Whether it is refused only because it could not be judged now.
     #[serde(default)]
     pub unjudged: bool,
+    /// Whether it is refused because whoever makes it may not.
+    #[serde(default)]
+    pub forbidden: bool,
 }
 
 impl Answer {

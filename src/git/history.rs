@@ -36,6 +36,17 @@ pub struct Facts {
     pub seconds: i64,
 }
 
+/// A commit that one has and another does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beyond {
+    /// The commit.
+    pub id: String,
+    /// Its parents, the first one first.
+    pub parents: Vec<String>,
+    /// Whether it is on the first-parent chain of the tip.
+    pub first_line: bool,
+}
+
 /// A ref to be moved, if it still is where it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefEdit {
@@ -146,6 +157,33 @@ impl Repository {
         walk.take(most).map(|id| Ok(id?.to_string())).collect()
     }
 
+    /// The same with their parents.
+    pub fn commits_beyond(
+        &self,
+        tip: &str,
+        base: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<Beyond>, GitError> {
+        let ids = self.beyond(tip, base, most)?;
+        let repository = self.library()?;
+        let mut line = Some(tip.to_owned());
+        ids.into_iter()
+            .map(|id| {
+                let commit = repository.find_commit(git2::Oid::from_str(&id)?)?;
+                let parents: Vec<String> = commit.parent_ids().map(|id| id.to_string()).collect();
+                let first_line = line.as_ref() == Some(&id);
+                if first_line {
+                    line = parents.first().cloned();
+                }
+                Ok(Beyond {
+                    id,
+                    parents,
+                    first_line,
+                })
+            })
+            .collect()
+    }
+
     /// The second parent of a commit; none where it is no merge.
     pub fn second_parent(&self, commit: &str) -> Result<Option<String>, GitError> {
         let repository = self.library()?;
@@ -163,6 +201,24 @@ impl Repository {
             path.to_string_lossy().into_owned()
         });
         Ok(paths.collect())
+    }
+
+    /// Paths of files that a commit changes against where it left `tip`, in their order and at most so many.
+    pub fn changed_since(
+        &self,
+        tip: &str,
+        head: &str,
+        most: usize,
+    ) -> Result<Vec<String>, GitError> {
+        let base = {
+            let repository = self.library()?;
+            match repository.merge_base(git2::Oid::from_str(tip)?, git2::Oid::from_str(head)?) {
+                Ok(base) => base.to_string(),
+                Err(error) if error.code() == git2::ErrorCode::NotFound => tip.to_owned(),
+                Err(error) => return Err(error.into()),
+            }
+        };
+        self.differing(&base, head, most)
     }
 
     /// Names of the refs below a prefix whose commits `tip` has.

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::io::StreamReader;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Actor;
+use crate::gate::pushers::Push;
 use crate::git::pack::{self, Receive, Service, Step};
 
 use super::report::Report;
@@ -32,7 +34,10 @@ pub(super) struct Job {
     pub(super) service: Service,
     pub(super) step: Step,
     pub(super) protocol: Option<String>,
-    pub(super) peer: Option<SocketAddr>,
+    pub(super) peer: Option<IpAddr>,
+    pub(super) actor: Actor,
+    /// Named to the hooks of a push, until the exchange has ended.
+    pub(super) push: Option<Push>,
     /// What the response begins with.
     pub(super) prologue: String,
     /// Whether the request's body is compressed.
@@ -94,13 +99,13 @@ fn spawn(job: &Job) -> io::Result<Child> {
     let command = match job.service {
         Service::UploadPack => pack::upload_pack(&endpoint.repository, job.step, protocol),
         Service::ReceivePack => {
-            let peer = job.peer.map(|peer| peer.to_string()).unwrap_or_default();
             let how = Receive {
                 hooks: &endpoint.hooks,
                 max_pack_bytes: endpoint.settings.max_push_bytes,
-                pusher: "local",
+                pusher: &job.actor.name,
             };
-            let environment = [(crate::gate::PEER, OsStr::new(&peer))];
+            let push = job.push.as_ref().map_or("", Push::id);
+            let environment = [(crate::gate::PUSH, OsStr::new(push))];
             pack::receive_pack(&endpoint.repository, job.step, protocol, &how, &environment)
         }
     };

@@ -7,24 +7,26 @@ mod exchange;
 mod places;
 mod report;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
+use axum::{Extension, Router};
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::access::{Action, Actor, By};
 use crate::gate::install;
+use crate::gate::pushers::Pushers;
 use crate::git::pack::{Service, Step};
+use crate::http::ClientAddress;
 
 use places::{Full, Places};
 
@@ -78,15 +80,18 @@ pub struct Endpoint {
     running: TaskTracker,
     /// The server ends: what still comes in gets a while, and no more.
     stopping: CancellationToken,
+    /// Who makes which push.
+    pushers: Arc<Pushers>,
     /// Why no push is taken, where that is so.
     read_only: Option<String>,
 }
 
 impl Endpoint {
-    /// Serves a bare repository; `hooks` is the folder of the hooks that judge a push.
+    /// Serves a bare repository; `hooks` is the folder of the hooks that judge a push, which ask who of `pushers` it is.
     pub fn new(
         repository: PathBuf,
         hooks: PathBuf,
+        pushers: Arc<Pushers>,
         settings: Settings,
         running: TaskTracker,
         stopping: CancellationToken,
@@ -100,6 +105,7 @@ impl Endpoint {
             settings,
             running,
             stopping,
+            pushers,
             read_only: None,
         }
     }
@@ -192,7 +198,8 @@ async fn unknown() -> Response {
 async fn info_refs(
     State(endpoint): State<Arc<Endpoint>>,
     uri: Uri,
-    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    peer: Option<Extension<ClientAddress>>,
+    actor: Option<Extension<Actor>>,
     headers: HeaderMap,
 ) -> Response {
     let mut asked = uri.query().unwrap_or_default().split('&');
@@ -202,6 +209,10 @@ async fn info_refs(
     let Some(service) = Service::named(name) else {
         return refused(StatusCode::FORBIDDEN, "this server has no such git service");
     };
+    let actor = actor.map_or_else(Actor::nobody, |Extension(actor)| actor);
+    if let Some(refusal) = forbidden(service, &actor) {
+        return refusal;
+    }
     if let Some(refusal) = endpoint.ungated(service) {
         return refusal;
     }
@@ -223,7 +234,9 @@ async fn info_refs(
         service,
         step: Step::Advertise,
         protocol: protocol.map(str::to_owned),
-        peer: peer.map(|axum::Extension(ConnectInfo(peer))| peer),
+        peer: peer.map(|Extension(client)| client.ip),
+        actor,
+        push: None,
         prologue,
         gzip: false,
         place,
@@ -233,7 +246,7 @@ async fn info_refs(
 
 async fn upload_pack(
     State(endpoint): State<Arc<Endpoint>>,
-    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    peer: Option<Extension<ClientAddress>>,
     request: Request,
 ) -> Response {
     rpc(endpoint, Service::UploadPack, peer, request).await
@@ -241,7 +254,7 @@ async fn upload_pack(
 
 async fn receive_pack(
     State(endpoint): State<Arc<Endpoint>>,
-    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    peer: Option<Extension<ClientAddress>>,
     request: Request,
 ) -> Response {
     rpc(endpoint, Service::ReceivePack, peer, request).await
@@ -250,7 +263,7 @@ async fn receive_pack(
 async fn rpc(
     endpoint: Arc<Endpoint>,
     service: Service,
-    peer: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    peer: Option<Extension<ClientAddress>>,
     request: Request,
 ) -> Response {
     debug_assert_eq!(request.method(), Method::POST);
@@ -273,13 +286,15 @@ async fn rpc(
         }
     };
     let protocol = protocol(headers).map(str::to_owned);
+    let actor = request.extensions().get().cloned();
+    let actor = actor.unwrap_or_else(Actor::nobody);
     // a client that says `Expect: 100-continue` is told to go on before it is answered, and one that sends nothing
     // takes no place
     let body = match begun(request.into_body(), endpoint.settings.idle).await {
         Ok(body) => body,
         Err(status) => return refused(status, "the request's body did not come"),
     };
-    if let Some(refusal) = endpoint.ungated(service) {
+    if let Some(refusal) = forbidden(service, &actor).or_else(|| endpoint.ungated(service)) {
         drain(body).await;
         return refusal;
     }
@@ -290,17 +305,57 @@ async fn rpc(
             return busy(service, full);
         }
     };
+    let peer = peer.map(|Extension(client)| client.ip);
+    let push = if service == Service::ReceivePack {
+        let by = By {
+            actor: actor.clone(),
+            peer: peer.map(|peer| peer.to_string()),
+        };
+        match endpoint.pushers.begin(by) {
+            Ok(push) => Some(push),
+            Err(error) => {
+                tracing::error!(%error, "a push could not be taken");
+                drain(body).await;
+                return refused(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "the push could not be taken; the server's log says why",
+                );
+            }
+        }
+    } else {
+        None
+    };
     let job = exchange::Job {
         endpoint: endpoint.clone(),
         service,
         step: Step::Answer,
         protocol,
-        peer: peer.map(|axum::Extension(ConnectInfo(peer))| peer),
+        peer,
+        actor,
+        push,
         prologue: String::new(),
         gzip,
         place,
     };
     answer(job, body, "result")
+}
+
+/// What git cannot do in part: it gives all of a repository, and pushes from all of it.
+fn forbidden(service: Service, actor: &Actor) -> Option<Response> {
+    let action = match service {
+        Service::UploadPack => Action::Read,
+        Service::ReceivePack => Action::Propose,
+    };
+    if actor.sees_all() && actor.may_somewhere(action) {
+        return None;
+    }
+    let why = if actor.sees_all() {
+        "you may read this library and not change it; ask an admin of this server for the role author"
+    } else {
+        "git can only give a library as a whole, and you may read a part of it at most; ask an admin of this server for the \
+         role reader on **"
+    };
+    Some(refused(StatusCode::FORBIDDEN, why))
 }
 
 /// The same body once its first bytes are there.

@@ -3,8 +3,15 @@
 //! Knows nothing of prompts or of MCP.
 
 pub mod actor;
+mod backoff;
+mod client;
+mod crowd;
 mod guard;
+mod pace;
+mod rates;
 mod serve;
+mod streams;
+mod tls;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -16,10 +23,20 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::{Router, middleware};
 
+use self::client::Peer;
+use crate::access::{Actor, Kind};
+
+pub use self::backoff::{Attempt, Backoff};
+pub use self::client::{ClientAddress, ForwardedHeader, Proxies};
+pub use self::crowd::{Crowd, Held};
 pub use self::guard::{Allowed, PublicUrlError, Refusal};
+pub use self::pace::Pace;
+pub use self::rates::{Network, RateSettings, Rates, TooMany, too_many_requests};
 #[cfg(unix)]
 pub use self::serve::serve_unix;
-pub use self::serve::{Limits, serve};
+pub use self::serve::{Limits, serve, serve_tls};
+pub use self::streams::{StreamSettings, Streams};
+pub use self::tls::{Tls, TlsError};
 
 /// The header that names a request in the log.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -48,23 +65,52 @@ impl Default for RequestId {
     }
 }
 
-/// Wraps a router in the layers that everything passes, outermost first: request id, Host and
-/// Origin, security headers.
-pub fn layers(router: Router, allowed: Arc<Allowed>) -> Router {
-    router.layer(middleware::from_fn_with_state(allowed, outer))
+/// What is known at the door: who may come in, and from where they come.
+#[derive(Debug, Default)]
+pub struct Entrance {
+    /// Hosts and origins that are served.
+    pub allowed: Allowed,
+    /// Proxies whose word counts.
+    pub proxies: Proxies,
+    /// How many requests a client may make.
+    pub rates: Rates,
+    /// How many streams a client may have.
+    pub streams: Streams,
+    /// Failed attempts to show who one is.
+    pub backoff: Backoff,
+    /// The certificate, where the server speaks TLS itself.
+    pub tls: Option<Arc<Tls>>,
 }
 
-async fn outer(State(allowed): State<Arc<Allowed>>, mut request: Request, next: Next) -> Response {
+/// Wraps a router in the layers that everything passes, outermost first: request id, the client's address and how much
+/// it asks, Host and Origin, security headers.
+pub fn layers(router: Router, entrance: Arc<Entrance>) -> Router {
+    router.layer(middleware::from_fn_with_state(entrance, outer))
+}
+
+async fn outer(
+    State(entrance): State<Arc<Entrance>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let id = RequestId::new();
-    let mut response = match allowed.check(request.headers()) {
-        Ok(()) => {
-            request.extensions_mut().insert(id.clone());
-            next.run(request).await
+    let client = request
+        .extensions()
+        .get::<Peer>()
+        .map(|peer| entrance.proxies.client(*peer, request.headers()));
+    let counted = client.map_or(Ok(()), |client| entrance.rates.address(client));
+    let mut response = if let Err(too_many) = counted {
+        too_many.response()
+    } else if let Err(refusal) = entrance.allowed.check(request.headers()) {
+        tracing::warn!(request_id = &*id.0, client = ?client.map(|c| c.ip), %refusal, "refused a request");
+        refused(&refusal)
+    } else {
+        let extensions = request.extensions_mut();
+        extensions.insert(id.clone());
+        if let Some(client) = client {
+            extensions.insert(client);
         }
-        Err(refusal) => {
-            tracing::warn!(request_id = &*id.0, %refusal, "refused a request");
-            refused(&refusal)
-        }
+        next.run(request).await
     };
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id.0) {
@@ -72,6 +118,28 @@ async fn outer(State(allowed): State<Arc<Allowed>>, mut request: Request, next: 
     }
     secure(headers);
     response
+}
+
+/// Counts the requests and streams of an actor who has shown a credential, and the streams of an address; stands behind
+/// the layer that finds out who asks.
+pub async fn per_actor(
+    State(entrance): State<Arc<Entrance>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let extensions = request.extensions();
+    let client = extensions.get::<ClientAddress>().copied();
+    let actor = extensions
+        .get::<Actor>()
+        .filter(|actor| matches!(actor.kind(), Kind::Person | Kind::Service))
+        .map(|actor| actor.name.clone());
+    if let Some(actor) = &actor
+        && let Err(too_many) = entrance.rates.actor(actor)
+    {
+        return too_many.response();
+    }
+    let response = next.run(request).await;
+    entrance.streams.count(actor.as_ref(), client, response)
 }
 
 fn refused(refusal: &Refusal) -> Response {

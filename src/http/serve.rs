@@ -1,33 +1,50 @@
 //! Accepts connections, bounds what a connection may cost, ends them gracefully.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::ConnectInfo;
+use axum::http::StatusCode;
+use axum::http::header::{self, HeaderValue};
+use axum::response::IntoResponse as _;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use ipnet::IpNet;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_io_timeout::TimeoutStream;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use super::actor::SameMachine;
+use super::client::Peer;
+use super::crowd::Crowd;
+use super::json_error;
+use super::rates::Network;
+use super::tls::Tls;
 
 /// What one connection and all of them may cost.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Connections at a time; more wait to be accepted.
     pub connections: usize,
+    /// Connections of one address at a time; more are closed. 0 is no limit.
+    pub connections_per_address: usize,
+    /// Whether programs of this machine may have as many as there are.
+    pub exempt_loopback: bool,
+    /// Networks of which each address may, too: proxies bring the connections of many.
+    pub exempt: Vec<IpNet>,
     /// Time for a request's headers, and for which an idle connection is kept.
     pub header_timeout: Duration,
+    /// Time in which a TLS connection must be agreed on.
+    pub handshake_timeout: Duration,
     /// Time for which a write may make no progress: a client that reads nothing loses its connection.
     pub write_timeout: Duration,
     /// Headers of a request.
@@ -38,11 +55,25 @@ pub struct Limits {
     pub grace: Duration,
 }
 
+impl Limits {
+    /// How many connections an address may have; none where it is not counted.
+    fn most_of(&self, ip: IpAddr) -> Option<usize> {
+        let ip = ip.to_canonical();
+        let exempt = (self.exempt_loopback && ip.is_loopback())
+            || self.exempt.iter().any(|network| network.contains(&ip));
+        (!exempt && self.connections_per_address > 0).then_some(self.connections_per_address)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 25_000,
+            connections_per_address: 2_500,
+            exempt_loopback: true,
+            exempt: Vec::new(),
             header_timeout: Duration::from_secs(75),
+            handshake_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(30),
             headers: 64,
             header_bytes: 16 * 1024,
@@ -63,7 +94,32 @@ pub async fn serve(
     shutdown: CancellationToken,
     writes: &TaskTracker,
 ) {
+    accept(listener, None, router, limits, shutdown, writes).await;
+}
+
+/// The same over TLS.
+pub async fn serve_tls(
+    listener: TcpListener,
+    tls: Arc<Tls>,
+    router: Router,
+    limits: &Limits,
+    shutdown: CancellationToken,
+    writes: &TaskTracker,
+) {
+    accept(listener, Some(tls), router, limits, shutdown, writes).await;
+}
+
+async fn accept(
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    router: Router,
+    limits: &Limits,
+    shutdown: CancellationToken,
+    writes: &TaskTracker,
+) {
     let places = Arc::new(Semaphore::new(limits.connections));
+    let crowd = Arc::new(Crowd::<Network>::default());
+    let limits = Arc::new(limits.clone());
     let mut connections = JoinSet::new();
     loop {
         let place = tokio::select! {
@@ -86,16 +142,30 @@ pub async fn serve(
             },
         };
         while connections.try_join_next().is_some() {}
+        let most = limits.most_of(peer.ip());
+        let held = most.and_then(|most| crowd.take(peer.ip().into(), most));
+        if most.is_some() && held.is_none() {
+            tracing::debug!(%peer, most, "closed a connection: its address has too many");
+            continue;
+        }
         // Answers are written whole; waiting for more to send costs 40 ms a call.
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "could not turn Nagle's algorithm off");
         }
-        let router = router.clone();
+        let (router, tls) = (router.clone(), tls.clone());
         let shutdown = shutdown.clone();
         let limits = limits.clone();
         connections.spawn(async move {
-            connection(socket, Some(peer), router, &limits, shutdown).await;
-            drop(place);
+            if let Some(tls) = tls {
+                encrypted(socket, peer, &tls, router, &limits, shutdown).await;
+            } else {
+                let peer = Peer {
+                    address: peer,
+                    encrypted: false,
+                };
+                connection(socket, Some(peer), router, &limits, shutdown).await;
+            }
+            drop((place, held));
         });
     }
     drop(listener);
@@ -154,16 +224,71 @@ pub async fn serve_unix(
     let _ = tokio::time::timeout(limits.grace, ended).await;
 }
 
+/// What a client has begun with.
+enum Begun {
+    Tls(Box<TlsStream<TcpStream>>),
+    Plain(TcpStream),
+}
+
+/// Serves a router to a client that speaks TLS, and tells one that does not.
+async fn encrypted(
+    socket: TcpStream,
+    address: SocketAddr,
+    tls: &Tls,
+    router: Router,
+    limits: &Limits,
+    shutdown: CancellationToken,
+) {
+    let begun = tokio::select! {
+        () = shutdown.cancelled() => return,
+        begun = tokio::time::timeout(limits.handshake_timeout, begin(socket, tls)) => begun,
+    };
+    let peer = |encrypted| Some(Peer { address, encrypted });
+    match begun {
+        Ok(Ok(Begun::Tls(socket))) => {
+            connection(*socket, peer(true), router, limits, shutdown).await;
+        }
+        Ok(Ok(Begun::Plain(socket))) => {
+            let limits = Limits {
+                header_timeout: limits.handshake_timeout,
+                ..limits.clone()
+            };
+            let router = Router::new().fallback(not_encrypted);
+            connection(socket, peer(false), router, &limits, shutdown).await;
+        }
+        Ok(Err(error)) => tracing::debug!(%error, %address, "no TLS connection came about"),
+        Err(_) => tracing::debug!(%address, "no TLS connection came about in time"),
+    }
+}
+
+/// The first byte of a TLS connection: a record that is a handshake (RFC 8446, section 5.1).
+const HANDSHAKE: u8 = 22;
+
+async fn begin(socket: TcpStream, tls: &Tls) -> std::io::Result<Begun> {
+    let mut first = [0];
+    if socket.peek(&mut first).await? == 1 && first[0] != HANDSHAKE {
+        return Ok(Begun::Plain(socket));
+    }
+    let socket = tls.acceptor().accept(socket).await?;
+    Ok(Begun::Tls(Box::new(socket)))
+}
+
+async fn not_encrypted() -> axum::response::Response {
+    let close = [(header::CONNECTION, HeaderValue::from_static("close"))];
+    let error = json_error("this port speaks TLS; begin the address with https://");
+    (StatusCode::BAD_REQUEST, close, error).into_response()
+}
+
 async fn connection(
     socket: impl AsyncRead + AsyncWrite + Send + 'static,
-    peer: Option<SocketAddr>,
+    peer: Option<Peer>,
     router: Router,
     limits: &Limits,
     shutdown: CancellationToken,
 ) {
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
         match peer {
-            Some(peer) => request.extensions_mut().insert(ConnectInfo(peer)).is_some(),
+            Some(peer) => request.extensions_mut().insert(peer).is_some(),
             None => request.extensions_mut().insert(SameMachine).is_some(),
         };
         router.clone().oneshot(request.map(Body::new))

@@ -2,12 +2,11 @@
 
 mod headers;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{ConnectInfo, Path, Request as HttpRequest, State};
+use axum::extract::{Path, Request as HttpRequest, State};
 use axum::http::header::{self, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -23,7 +22,7 @@ use super::revision::Revision;
 use super::session::Session;
 use super::stream::{self, Slot};
 use super::{Answer, Caller, Service, batch, handle, meta};
-use crate::http::{RequestId, json_error};
+use crate::http::{ClientAddress, RequestId, json_error};
 use crate::prompt::PromptName;
 use crate::workers;
 
@@ -88,8 +87,8 @@ async fn exchange(endpoint: Endpoint, folder: Option<Arc<str>>, request: HttpReq
         endpoint,
         request_id: request_id.unwrap_or_default(),
         folder,
-        charged: match parts.extensions.get::<ConnectInfo<SocketAddr>>() {
-            Some(peer) => workers::Caller::address(peer.0.ip()),
+        charged: match parts.extensions.get::<ClientAddress>() {
+            Some(client) => workers::Caller::address(client.ip),
             None => workers::Caller::local(),
         },
         headers: parts.headers,
@@ -149,13 +148,16 @@ impl Exchange {
                         client,
                     } => self.initialized(response, revision, &client),
                     Answer::Listen(filter) => match Slot::take(&self.endpoint.service) {
-                        Some(slot) => events(stream::subscription(
-                            slot,
-                            request.id,
-                            &filter,
-                            self.folder,
-                            self.endpoint.shutdown.clone(),
-                        )),
+                        Some(slot) => {
+                            slot.is_of(caller.client.clone(), caller.revision);
+                            events(stream::subscription(
+                                slot,
+                                request.id,
+                                &filter,
+                                self.folder,
+                                self.endpoint.shutdown.clone(),
+                            ))
+                        }
                         None => too_many_streams(),
                     },
                 }
@@ -267,17 +269,20 @@ impl Exchange {
         if version(&self.headers).is_some_and(|v| v.is_modern()) || !accepts_events(&self.headers) {
             return not_allowed();
         }
-        let session = match self.legacy() {
-            Ok((_, _, session)) => session,
+        let (revision, client, session) = match self.legacy() {
+            Ok(legacy) => legacy,
             Err(error) => return rejected(&error, None, false),
         };
         match Slot::take(&self.endpoint.service) {
-            Some(slot) => events(stream::legacy(
-                slot,
-                session,
-                self.folder,
-                self.endpoint.shutdown.clone(),
-            )),
+            Some(slot) => {
+                slot.is_of(client, revision);
+                events(stream::legacy(
+                    slot,
+                    session,
+                    self.folder,
+                    self.endpoint.shutdown.clone(),
+                ))
+            }
             None => too_many_streams(),
         }
     }

@@ -23,9 +23,10 @@ mod stream;
 mod waves;
 pub mod wire;
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -92,6 +93,8 @@ pub struct Service {
     sessions: Sessions,
     pages: Pages,
     streams: AtomicUsize,
+    /// Who is at each open stream, by its number.
+    listening: Mutex<BTreeMap<u64, Listening>>,
     waves: Waves,
     records: Option<Arc<Records>>,
 }
@@ -105,6 +108,7 @@ impl Service {
             sessions: Sessions::new(settings.session_key),
             pages: Pages::default(),
             streams: AtomicUsize::new(0),
+            listening: Mutex::default(),
             waves: Waves::default(),
             records: None,
             settings,
@@ -128,6 +132,29 @@ impl Service {
     pub fn open_streams(&self) -> usize {
         self.streams.load(Ordering::Relaxed)
     }
+
+    /// Who listens now, the longest first.
+    pub fn listening(&self) -> Vec<Listening> {
+        let all = self
+            .listening
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        all.values().cloned().collect()
+    }
+
+    /// How long it took from the last change that was seen until all who listen were woken; none before the first.
+    pub fn last_told(&self) -> Option<Duration> {
+        self.waves.last()
+    }
+}
+
+/// Who is at an open stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listening {
+    /// The client, as it calls itself.
+    pub client: Client,
+    /// The revision in use.
+    pub revision: Revision,
 }
 
 /// Who sends a request, and how.

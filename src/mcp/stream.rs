@@ -15,10 +15,12 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Service;
+use super::clients::Client;
 use super::methods::starting_hashes;
 use super::notices::{self, Filter, Interest, Notice, Subscriptions, due};
+use super::revision::Revision;
 use super::session::{Session, lock};
+use super::{Listening, Service};
 
 /// Shortest time between two comments, whatever the setting says.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -58,8 +60,17 @@ impl Slot {
     }
 }
 
+impl Slot {
+    /// Says who is at the stream, for whoever looks at the server's activity.
+    pub(super) fn is_of(&self, client: Client, revision: Revision) {
+        let mut all = lock(&self.service.listening);
+        all.insert(self.number, Listening { client, revision });
+    }
+}
+
 impl Drop for Slot {
     fn drop(&mut self) {
+        lock(&self.service.listening).remove(&self.number);
         self.service.streams.fetch_sub(1, Ordering::Relaxed);
     }
 }

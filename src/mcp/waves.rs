@@ -1,7 +1,9 @@
 //! Wakes the streams of a publish in waves: ten thousand woken at once would keep every request waiting until the last of
 //! them has been told.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -17,6 +19,8 @@ const AT_ONCE: usize = 256;
 pub(super) struct Waves {
     groups: Arc<[watch::Sender<u64>]>,
     begun: Once,
+    /// What the last waves took, in microseconds and one more; 0 before the first.
+    took: Arc<AtomicU64>,
 }
 
 impl Default for Waves {
@@ -24,25 +28,37 @@ impl Default for Waves {
         Self {
             groups: (0..GROUPS).map(|_| watch::Sender::new(0)).collect(),
             begun: Once::new(),
+            took: Arc::default(),
         }
     }
 }
 
 impl Waves {
+    /// What the last waves took, from when a change was seen until the last group was woken.
+    pub(super) fn last(&self) -> Option<Duration> {
+        let took = self.took.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(Duration::from_micros(took))
+    }
+
     /// What wakes the stream of a number when a new snapshot is in. Called on the runtime; the first call begins the task,
     /// which ends with the registry.
     pub(super) fn join(&self, number: u64, registry: &Registry) -> watch::Receiver<u64> {
         self.begun.call_once(|| {
             let changes = registry.subscribe();
-            tokio::spawn(wake(self.groups.clone(), changes));
+            tokio::spawn(wake(self.groups.clone(), changes, self.took.clone()));
         });
         let group = usize::try_from(number % GROUPS).unwrap_or_default();
         self.groups[group].subscribe()
     }
 }
 
-async fn wake(groups: Arc<[watch::Sender<u64>]>, mut changes: watch::Receiver<u64>) {
+async fn wake(
+    groups: Arc<[watch::Sender<u64>]>,
+    mut changes: watch::Receiver<u64>,
+    took: Arc<AtomicU64>,
+) {
     while changes.changed().await.is_ok() {
+        let began = Instant::now();
         let generation = *changes.borrow_and_update();
         let streams: usize = groups.iter().map(watch::Sender::receiver_count).sum();
         for group in &*groups {
@@ -52,5 +68,7 @@ async fn wake(groups: Arc<[watch::Sender<u64>]>, mut changes: watch::Receiver<u6
                 tokio::task::yield_now().await;
             }
         }
+        let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX - 1);
+        took.store(micros + 1, Ordering::Relaxed);
     }
 }

@@ -15,6 +15,7 @@ use super::includes::{Walk, fan_out};
 use super::lane::{self, Lane};
 use super::limits::Limits;
 use super::lint;
+use super::message::Role;
 use super::name::PromptName;
 use super::parse::{Part, Partial, PromptFile, hex};
 use super::problem::{Problem, Severity, nearest};
@@ -125,6 +126,13 @@ impl Prompt {
             .filter(|name| bound.get(name).is_none_or(str::is_empty))
             .map(ToString::to_string)
             .collect()
+    }
+
+    /// Who speaks in each of its parts, in order.
+    pub fn roles(&self) -> impl Iterator<Item = Role> {
+        self.parts.iter().map(|part| match part {
+            Part::Text { role, .. } | Part::Resource { role, .. } => *role,
+        })
     }
 
     /// Gives back what rendering keeps in memory; the next render compiles the templates again.

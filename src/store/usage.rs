@@ -211,6 +211,24 @@ impl Store {
         Ok(query.fetch_all(&self.read).await?)
     }
 
+    /// Gets of each of some prompts on each of the days from one to another, both included: prompt, day, gets.
+    pub async fn gets_by_day(
+        &self,
+        from: i64,
+        to: i64,
+        prompts: &[&str],
+    ) -> Result<Vec<(String, i64, i64)>, StoreError> {
+        Ok(sqlx::query_as(
+            "SELECT prompt, day, SUM(gets) FROM usage_day
+             WHERE day BETWEEN $1 AND $2 AND prompt IN (SELECT value FROM json_each($3)) GROUP BY prompt, day",
+        )
+        .bind(from)
+        .bind(to)
+        .bind(serde_json::to_string(prompts).unwrap_or_default())
+        .fetch_all(&self.read)
+        .await?)
+    }
+
     /// The times that gets took on the days from one to another, both included: rows without day.
     pub async fn latency(
         &self,

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on has failed; clippy's exemption covers test functions only"
 )]
 
+mod abuse;
 mod access;
 mod architecture;
 mod bridge;
@@ -16,9 +17,12 @@ mod git;
 mod history;
 mod hostile;
 mod http;
+mod http_tls;
 mod library;
 mod mcp;
 mod resources;
 mod search;
+mod security;
 mod support;
 mod upstream;
+mod web;

@@ -4,8 +4,8 @@ use std::process::Command;
 use saphyr_parser::{Event, Parser};
 use serde_json::{Value, json};
 
-use super::document::Kind;
 use super::*;
+use crate::connect::document::{Block, Kind};
 
 fn target() -> Target {
     Target {
@@ -51,22 +51,22 @@ fn nasty() -> Vec<Target> {
 }
 
 fn blocks(client: Client, target: &Target) -> Vec<Way> {
-    clients::guide(client, target).ways
+    connect::guide(client, target).ways
 }
 
 #[test]
 fn every_client_is_pinned() {
-    for client in Client::value_variants() {
-        insta::assert_snapshot!(name(*client), configuration(*client, &target()));
+    for client in Client::all() {
+        insta::assert_snapshot!(client.id(), configuration(*client, &target()));
     }
 }
 
 #[test]
 fn the_list_names_every_client() {
     let text = list();
-    for client in Client::value_variants() {
+    for client in Client::all() {
         assert!(
-            text.contains(&format!("cuebook connect {} ", name(*client))),
+            text.contains(&format!("cuebook connect {} ", client.id())),
             "{text}"
         );
     }
@@ -75,7 +75,7 @@ fn the_list_names_every_client() {
 #[test]
 fn every_block_is_printed_and_reads_back() {
     for target in nasty().iter().chain([&target()]) {
-        for client in Client::value_variants() {
+        for client in Client::all() {
             let text = configuration(*client, target);
             let ways = blocks(*client, target);
             assert!(
@@ -245,16 +245,17 @@ fn args(edit: impl FnOnce(&mut Args)) -> Args {
 #[test]
 fn flags_become_a_target() {
     let executable = Path::new("bin/cuebook");
-    let target = Target::of(&args(|a| a.url = "cuebook.example".to_owned()), executable).unwrap();
+    let target =
+        super::target(&args(|a| a.url = "cuebook.example".to_owned()), executable).unwrap();
     assert_eq!(target.url, "http://cuebook.example/mcp");
     assert!(Path::new(&target.executable).is_absolute());
 
-    let target = Target::of(&args(|a| a.library = Some("lib".into())), executable).unwrap();
+    let target = super::target(&args(|a| a.library = Some("lib".into())), executable).unwrap();
     assert!(Path::new(target.library.as_deref().unwrap()).is_absolute());
     assert_eq!(target.transport, Transport::Stdio);
 
     for name in ["", "two words", "a.b", "한글", &"x".repeat(41)] {
-        let error = Target::of(&args(|a| a.name = name.to_owned()), executable).unwrap_err();
+        let error = super::target(&args(|a| a.name = name.to_owned()), executable).unwrap_err();
         assert!(
             error.to_string().contains("cannot name a server"),
             "{error}"
@@ -282,13 +283,13 @@ fn run_prints() {
 fn a_path_that_is_not_unicode_is_refused() {
     use std::os::unix::ffi::OsStrExt;
     let path = Path::new(std::ffi::OsStr::from_bytes(b"/a\xff/cuebook"));
-    assert!(Target::of(&args(|_| ()), path).is_err());
+    assert!(super::target(&args(|_| ()), path).is_err());
 }
 
 #[test]
 fn no_text_is_wider_than_a_terminal_by_much() {
     let mut widths = BTreeMap::new();
-    for client in Client::value_variants() {
+    for client in Client::all() {
         for line in configuration(*client, &target()).lines() {
             widths.insert(line.chars().count(), line.to_owned());
         }

@@ -1,5 +1,6 @@
 //! Who may do what, by real requests to a server with access control.
 
+mod git;
 mod routes;
 
 use std::net::SocketAddr;

@@ -39,15 +39,15 @@ const EMAIL: &str = "test@example.com";
 
 /// What a git command did.
 #[derive(Debug)]
-struct Ran {
-    ok: bool,
+pub(crate) struct Ran {
+    pub(crate) ok: bool,
     /// stdout, then stderr.
-    text: String,
+    pub(crate) text: String,
 }
 
 impl Ran {
     /// What the server said, a line each, without `remote:`.
-    fn remote(&self) -> Vec<&str> {
+    pub(crate) fn remote(&self) -> Vec<&str> {
         let lines = self
             .text
             .lines()
@@ -59,18 +59,18 @@ impl Ran {
     }
 
     #[track_caller]
-    fn says(&self, words: &str) {
+    pub(crate) fn says(&self, words: &str) {
         assert!(self.text.contains(words), "no `{words}` in:\n{}", self.text);
     }
 
     #[track_caller]
-    fn says_not(&self, words: &str) {
+    pub(crate) fn says_not(&self, words: &str) {
         assert!(!self.text.contains(words), "`{words}` in:\n{}", self.text);
     }
 }
 
 /// A git command with nothing of the machine's configuration.
-fn git_command(at: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn git_command(at: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("git");
     command
         .args(arguments)
@@ -93,7 +93,7 @@ fn git_command(at: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn run(mut command: Command) -> Ran {
+pub(crate) fn run(mut command: Command) -> Ran {
     let output = command.output().unwrap();
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&output.stderr));
@@ -103,7 +103,7 @@ fn run(mut command: Command) -> Ran {
     }
 }
 
-fn git(at: &Path, arguments: &[&str]) -> Ran {
+pub(crate) fn git(at: &Path, arguments: &[&str]) -> Ran {
     run(git_command(at, arguments))
 }
 
@@ -127,14 +127,14 @@ fn git_with_input(at: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
 }
 
 /// A clone in which a test works.
-struct Work {
-    path: PathBuf,
+pub(crate) struct Work {
+    pub(crate) path: PathBuf,
 }
 
 impl Work {
     /// Clones a repository.
     #[track_caller]
-    fn clone(folder: &Path, url: &str, name: &str, options: &[&str]) -> Self {
+    pub(crate) fn clone(folder: &Path, url: &str, name: &str, options: &[&str]) -> Self {
         let mut arguments = vec!["clone", "--quiet"];
         arguments.extend_from_slice(options);
         arguments.extend_from_slice(&[url, name]);
@@ -147,13 +147,13 @@ impl Work {
         work
     }
 
-    fn git(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn git(&self, arguments: &[&str]) -> Ran {
         git(&self.path, arguments)
     }
 
     /// A command that must succeed; what it said.
     #[track_caller]
-    fn ok(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn ok(&self, arguments: &[&str]) -> Ran {
         let ran = self.git(arguments);
         assert!(ran.ok, "git {arguments:?}:\n{}", ran.text);
         ran
@@ -161,43 +161,43 @@ impl Work {
 
     /// A command that must fail; what it said.
     #[track_caller]
-    fn no(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn no(&self, arguments: &[&str]) -> Ran {
         let ran = self.git(arguments);
         assert!(!ran.ok, "git {arguments:?} succeeded:\n{}", ran.text);
         ran
     }
 
-    fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, path: &str, text: impl AsRef<[u8]>) {
         let path = self.path.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
-    fn remove(&self, path: &str) {
+    pub(crate) fn remove(&self, path: &str) {
         std::fs::remove_file(self.path.join(path)).unwrap();
     }
 
     /// Commits everything; the commit's id.
     #[track_caller]
-    fn commit(&self, message: &str) -> String {
+    pub(crate) fn commit(&self, message: &str) -> String {
         self.ok(&["add", "--all"]);
         self.ok(&["commit", "--quiet", "--allow-empty", "--message", message]);
         self.head()
     }
 
     #[track_caller]
-    fn head(&self) -> String {
+    pub(crate) fn head(&self) -> String {
         self.ok(&["rev-parse", "HEAD"]).text.trim().to_owned()
     }
 
     /// Pushes to main.
-    fn push(&self) -> Ran {
+    pub(crate) fn push(&self) -> Ran {
         self.git(&["push", "origin", "HEAD:main"])
     }
 
     /// Writes files and commits them; the commit's id.
     #[track_caller]
-    fn change(&self, files: &[(&str, &str)]) -> String {
+    pub(crate) fn change(&self, files: &[(&str, &str)]) -> String {
         for (path, text) in files {
             self.write(path, text);
         }
@@ -206,21 +206,21 @@ impl Work {
 
     /// Writes files, commits and pushes them; what the push said.
     #[track_caller]
-    fn publish(&self, files: &[(&str, &str)]) -> Ran {
+    pub(crate) fn publish(&self, files: &[(&str, &str)]) -> Ran {
         self.change(files);
         self.ok(&["push", "origin", "HEAD:main"])
     }
 
     /// Takes everything back to what the server has.
     #[track_caller]
-    fn back(&self) {
+    pub(crate) fn back(&self) {
         self.ok(&["fetch", "--quiet", "origin"]);
         self.ok(&["reset", "--quiet", "--hard", "origin/main"]);
         self.ok(&["clean", "--quiet", "-fd"]);
     }
 
     /// Starts a push that goes on by itself.
-    fn start_push(&self, arguments: &[&str]) -> Child {
+    pub(crate) fn start_push(&self, arguments: &[&str]) -> Child {
         let mut all = vec!["push"];
         all.extend_from_slice(arguments);
         git_command(&self.path, &all)

@@ -56,7 +56,7 @@ impl Server {
             greeting.push('\n');
         }
         let address = greeting
-            .split_once("http://")
+            .split_once("://")
             .and_then(|(_, rest)| rest.split('/').next())
             .and_then(|address| address.parse().ok())
             .unwrap_or_else(|| panic!("no address in {greeting}"));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cuebook::api::Api;
 use cuebook::api::preview::Previews;
-use cuebook::http::{Allowed, Limits, serve};
+use cuebook::http::{Allowed, Entrance, Limits, serve};
 use cuebook::mcp;
 use cuebook::registry::source::Library;
 use cuebook::registry::{self, Registry};
@@ -123,7 +123,10 @@ impl TestServer {
             upstream: None,
             api: Api::new(registry.clone(), previews),
             access: Arc::new(cuebook::access::Access::open()),
-            allowed: Arc::new(Allowed::new(public_url).unwrap()),
+            entrance: Arc::new(Entrance {
+                allowed: Allowed::new(public_url).unwrap(),
+                ..Entrance::default()
+            }),
             url: format!("http://{address}").into(),
             shutdown: cancel.clone(),
         };

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// What a block is, so that its quoting can be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// A shell command.
     Command,
     /// JSON.
@@ -19,20 +19,25 @@ pub(super) enum Kind {
 
 /// Something to copy: a command or a piece of a file.
 #[derive(Debug)]
-pub(super) struct Block {
-    // Only tests ask; the reader sees it.
-    #[cfg_attr(not(test), allow(dead_code))]
-    pub(super) kind: Kind,
-    pub(super) text: String,
+pub struct Block {
+    /// What it is.
+    pub kind: Kind,
+    /// The text.
+    pub text: String,
 }
 
 /// A tree of configuration; maps keep the order in which they are written.
 #[derive(Debug, Clone)]
-pub(super) enum Node {
+pub enum Node {
+    /// A string.
     Text(String),
+    /// Yes or no.
     Flag(bool),
+    /// A whole number.
     Number(u32),
+    /// Values in order.
     List(Vec<Node>),
+    /// Values by name, in order.
     Map(Vec<(String, Node)>),
 }
 
@@ -78,7 +83,7 @@ impl<K: Into<String>, const N: usize> From<[(K, Node); N]> for Node {
 }
 
 /// A command line: `words` quoted for the shells people paste into.
-pub(super) fn command(words: &[&str]) -> Block {
+pub fn command(words: &[&str]) -> Block {
     let words: Vec<String> = words.iter().map(|word| shell(word)).collect();
     Block {
         kind: Kind::Command,
@@ -87,7 +92,7 @@ pub(super) fn command(words: &[&str]) -> Block {
 }
 
 /// A JSON document.
-pub(super) fn json(root: &Node) -> Block {
+pub fn json(root: &Node) -> Block {
     let mut text = String::new();
     write_json(&mut text, root, 0);
     text.push('\n');
@@ -98,7 +103,7 @@ pub(super) fn json(root: &Node) -> Block {
 }
 
 /// A YAML document; `root` is a map.
-pub(super) fn yaml(root: &Node) -> Block {
+pub fn yaml(root: &Node) -> Block {
     let mut text = String::new();
     write_yaml(&mut text, root, 0);
     Block {
@@ -108,7 +113,7 @@ pub(super) fn yaml(root: &Node) -> Block {
 }
 
 /// A TOML table `[header.name]` with plain values; `root` is a map.
-pub(super) fn toml(header: &str, name: &str, root: &Node) -> Block {
+pub fn toml(header: &str, name: &str, root: &Node) -> Block {
     let mut text = format!("[{header}.{}]\n", key(name));
     if let Node::Map(entries) = root {
         for (name, value) in entries {
@@ -232,7 +237,7 @@ fn write_yaml(out: &mut String, node: &Node, depth: usize) {
 ///
 /// Double quotes hold blanks and backslashes in all of them; what they would expand goes into single
 /// quotes, which POSIX shells and PowerShell know.
-pub(in crate::cli) fn shell(word: &str) -> String {
+pub fn shell(word: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     if !word.is_empty() && word.chars().all(safe) {
         return word.to_owned();

@@ -7,7 +7,7 @@ use super::document::{Block, Node, command, json, toml, yaml};
 use super::{Client, Guide, Target, Transport, Way};
 
 /// The client's name as people know it.
-pub(super) fn title(client: Client) -> &'static str {
+pub fn title(client: Client) -> &'static str {
     match client {
         Client::ClaudeCode => "Claude Code",
         Client::ClaudeDesktop => "Claude Desktop",
@@ -24,7 +24,7 @@ pub(super) fn title(client: Client) -> &'static str {
 }
 
 /// Everything to print for `client`.
-pub(super) fn guide(client: Client, target: &Target) -> Guide {
+pub fn guide(client: Client, target: &Target) -> Guide {
     let (ways, using, limits) = match client {
         Client::ClaudeCode => claude_code(target),
         Client::ClaudeDesktop => claude_desktop(target),

@@ -1,0 +1,266 @@
+//! What happens: what was published, who is connected, what is wrong; the audit for admins.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use axum::extract::State;
+use axum::response::Response;
+use serde::Serialize;
+
+use super::Web;
+use super::health;
+use super::library::{Label, labels};
+use super::page::{Page, show};
+use super::text::Lang;
+use super::visit::Visit;
+use crate::access::Action;
+use crate::registry::Snapshot;
+
+/// Versions that are listed, newest first.
+const PUBLISHED: usize = 40;
+/// Rows of the audit that are listed.
+const AUDIT: i64 = 50;
+/// Clients that are listed.
+const CLIENTS: usize = 50;
+
+/// What the template sees.
+#[derive(Debug, Serialize)]
+pub struct ActivityPage {
+    /// What is not as it should be, a line each.
+    pub messages: Vec<String>,
+    /// Problems at the tip, as lines, and how many there are in all.
+    pub problems: Vec<String>,
+    /// How many there are.
+    pub problem_count: usize,
+    /// The commit that is served.
+    pub served: Option<String>,
+    /// The tip of main.
+    pub tip: Option<String>,
+    /// Prompts that this actor sees.
+    pub prompts: usize,
+    /// Streams that are open.
+    pub streams: usize,
+    /// Clients that listen: the name, its version, the protocol's revision, how many.
+    pub clients: Vec<(String, String, String, usize)>,
+    /// How long it took from the last change that was seen until all who listen were woken.
+    pub told: Option<String>,
+    /// The mirrored repository, where there is one.
+    pub upstream: Option<Mirror>,
+    /// What was published, newest first.
+    pub published: Vec<Published>,
+    /// The audit, for those who may see it.
+    pub audit: Option<Vec<Audited>>,
+}
+
+/// The repository that the library follows.
+#[derive(Debug, Serialize)]
+pub struct Mirror {
+    /// Its address.
+    pub url: String,
+    /// The branch.
+    pub branch: String,
+    /// When it was fetched last, in seconds since 1970.
+    pub fetched_at: Option<i64>,
+    /// Why it could not be.
+    pub error: Option<String>,
+}
+
+/// A version that was published.
+#[derive(Debug, Serialize)]
+pub struct Published {
+    /// The prompt.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// The version.
+    pub version: u64,
+    /// Labels on it now.
+    pub labels: Vec<Label>,
+    /// Who.
+    pub author: String,
+    /// Why.
+    pub subject: String,
+    /// When, in seconds since 1970.
+    pub at: i64,
+    /// The commit.
+    pub commit: String,
+}
+
+/// A row of the audit.
+#[derive(Debug, Serialize)]
+pub struct Audited {
+    /// Its number.
+    pub seq: i64,
+    /// When, in seconds since 1970.
+    pub at: i64,
+    /// Who.
+    pub actor: String,
+    /// From where.
+    pub origin: Option<String>,
+    /// What was done.
+    pub action: String,
+    /// To what.
+    pub subject: Option<String>,
+    /// What else there is to say.
+    pub detail: Option<String>,
+    /// The commit after.
+    pub commit: Option<String>,
+}
+
+impl Page for ActivityPage {
+    const TEMPLATE: &'static str = "activity.html";
+    const SECTION: &'static str = "activity";
+
+    fn title(&self, lang: Lang) -> String {
+        lang.text("activity.title", &[])
+    }
+}
+
+/// `GET /activity`.
+pub(super) async fn page(State(web): State<Web>, visit: Visit) -> Response {
+    let page = made(&web, &visit).await;
+    show(&web, &visit, &page).await
+}
+
+async fn made(web: &Web, visit: &Visit) -> ActivityPage {
+    let snapshot = web.api.registry.snapshot();
+    let status = &snapshot.status;
+    // lines name files, and clients are of others: only who sees everything sees these
+    let sees_all = visit.actor.sees_all();
+    let listed = snapshot.catalog.list(None);
+    ActivityPage {
+        messages: if sees_all {
+            health::messages(
+                &web.api.registry,
+                web.api.records.as_deref(),
+                web.upstream.as_deref(),
+            )
+        } else {
+            Vec::new()
+        },
+        problems: if sees_all {
+            status.tip_problems.clone()
+        } else {
+            Vec::new()
+        },
+        problem_count: if sees_all {
+            status.tip_problem_count
+        } else {
+            0
+        },
+        served: status.served.clone(),
+        tip: status.tip.clone(),
+        prompts: listed
+            .iter()
+            .filter(|prompt| visit.reads(&prompt.path))
+            .count(),
+        streams: web.mcp.open_streams(),
+        clients: if sees_all { clients(web) } else { Vec::new() },
+        told: web
+            .mcp
+            .last_told()
+            .map(|told| format!("{:.1} ms", told.as_secs_f64() * 1000.0)),
+        upstream: web.upstream.as_ref().filter(|_| sees_all).map(|upstream| {
+            let status = upstream.status();
+            Mirror {
+                url: upstream.settings().remote.url.clone(),
+                branch: upstream.settings().branch.clone(),
+                fetched_at: status.fetched_at.map(|at| at / 1000),
+                error: status.error,
+            }
+        }),
+        published: published(&snapshot, visit),
+        audit: audit(web, visit).await,
+    }
+}
+
+/// Who listens now: by name, version and revision, most first.
+fn clients(web: &Web) -> Vec<(String, String, String, usize)> {
+    let mut counts: BTreeMap<(String, String, String), usize> = BTreeMap::new();
+    for listening in web.mcp.listening() {
+        let client = &listening.client;
+        let key = (
+            client.name.to_string(),
+            client.version.to_string(),
+            listening.revision.as_str().to_owned(),
+        );
+        *counts.entry(key).or_default() += 1;
+    }
+    let mut out: Vec<(String, String, String, usize)> = counts
+        .into_iter()
+        .map(|((name, version, revision), count)| (name, version, revision, count))
+        .collect();
+    out.sort_by_key(|(.., count)| Reverse(*count));
+    out.truncate(CLIENTS);
+    out
+}
+
+/// The newest versions of the prompts that are seen.
+fn published(snapshot: &Snapshot, visit: &Visit) -> Vec<Published> {
+    let Some(history) = &snapshot.history else {
+        return Vec::new();
+    };
+    let mut newest: BinaryHeap<Reverse<(i64, u64, &str)>> = BinaryHeap::new();
+    for prompt in snapshot.catalog.list(None).iter() {
+        let name = prompt.name.as_str();
+        if !visit.reads(&prompt.path) {
+            continue;
+        }
+        let Some(numbered) = history.of(name) else {
+            continue;
+        };
+        for (index, version) in numbered.versions.iter().enumerate().rev().take(PUBLISHED) {
+            newest.push(Reverse((version.commit.seconds, index as u64 + 1, name)));
+            if newest.len() > PUBLISHED {
+                newest.pop();
+            }
+        }
+    }
+    let labels = labels(snapshot);
+    // the smallest of what is turned round is the newest
+    newest
+        .into_sorted_vec()
+        .into_iter()
+        .filter_map(|Reverse((at, number, name))| {
+            let version = history.version(name, number)?;
+            let prompt = snapshot.catalog.prompt(name)?;
+            let on = labels.get(name).cloned().unwrap_or_default();
+            Some(Published {
+                name: name.to_owned(),
+                title: prompt.title.clone().unwrap_or_else(|| name.to_owned()),
+                version: number,
+                labels: on
+                    .into_iter()
+                    .filter(|label| label.version == number)
+                    .collect(),
+                author: version.commit.author.to_string(),
+                subject: version.commit.subject.to_string(),
+                at,
+                commit: version.commit.hex().to_string(),
+            })
+        })
+        .collect()
+}
+
+async fn audit(web: &Web, visit: &Visit) -> Option<Vec<Audited>> {
+    if !visit.actor.may(Action::Administer, "") {
+        return None;
+    }
+    let store = web.api.records.as_ref()?.store().ok()?;
+    let rows = store
+        .audit_before(None, AUDIT)
+        .await
+        .inspect_err(|error| tracing::error!(%error, "the audit could not be read"))
+        .ok()?;
+    let rows = rows.into_iter().map(|row| Audited {
+        seq: row.seq,
+        at: row.at / 1000,
+        actor: row.actor,
+        origin: row.origin,
+        action: row.action,
+        subject: row.subject,
+        detail: row.detail,
+        commit: row.new_commit,
+    });
+    Some(rows.collect())
+}

@@ -1,0 +1,102 @@
+//! The web UI: pages rendered here, which work before any script of theirs has loaded.
+//!
+//! A file for each page: it says what the page shows as plain data (a [`Page`]) and which template of `web/pages/` shows it.
+//! Rules are elsewhere: what may be seen is the actor's, what is written goes through the API or the gate.
+
+pub mod activity;
+pub mod assets;
+pub mod compat;
+pub mod connect;
+pub mod csrf;
+pub mod diffing;
+mod front;
+pub mod health;
+pub mod layout;
+pub mod library;
+pub mod page;
+pub mod prompt;
+pub mod rendering;
+pub mod text;
+pub mod versions;
+pub mod visit;
+pub mod waiting;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::HeaderMap;
+use axum::http::header;
+use axum::routing::{get, post};
+
+use crate::api::Api;
+use crate::mcp;
+use crate::upstream::Upstream;
+
+pub use csrf::Csrf;
+pub use page::{Failure, Page, prove};
+pub use text::Lang;
+pub use visit::Visit;
+
+/// What the pages share.
+#[derive(Debug, Clone)]
+pub struct Web {
+    /// What the API has: what is served, searches, records, the gate.
+    pub api: Api,
+    /// The MCP core, for who is connected.
+    pub mcp: Arc<mcp::Service>,
+    /// The repository that the library follows, when it does.
+    pub upstream: Option<Arc<Upstream>>,
+    /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
+    pub url: Arc<str>,
+    /// Whether git clients are served.
+    pub git: bool,
+    /// Makes and checks the token of forms.
+    pub csrf: Arc<Csrf>,
+}
+
+impl Web {
+    /// The pages of a server.
+    pub fn new(
+        api: Api,
+        mcp: Arc<mcp::Service>,
+        upstream: Option<Arc<Upstream>>,
+        url: Arc<str>,
+        git: bool,
+    ) -> Self {
+        Self {
+            api,
+            mcp,
+            upstream,
+            url,
+            git,
+            csrf: Arc::default(),
+        }
+    }
+}
+
+/// Every page, with what it loads.
+pub fn routes(web: Web) -> Router {
+    Router::new()
+        .route("/", get(front::front))
+        .route("/prompts/{name}", get(prompt::page).post(prompt::typed))
+        .route("/prompts/{name}/complete", post(prompt::complete))
+        .route("/prompts/{name}/versions", get(versions::page))
+        .route("/prompts/{name}/diff", get(versions::compare))
+        .route("/prompts/{name}/restore", post(versions::restore))
+        .route("/prompts/{name}/promote", post(versions::promote))
+        .route("/connect", get(connect::page))
+        .route("/activity", get(activity::page))
+        .route("/language", post(layout::language))
+        .route("/assets/{file}", get(assets::asset))
+        .route("/favicon.ico", get(assets::icon))
+        .with_state(web)
+}
+
+/// Whether someone asks with a browser: the page is for them, the plain text for all others.
+pub fn wants_html(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.contains("text/html"))
+}

@@ -1,0 +1,85 @@
+//! Who looks at a page, in which language, and how their browser wants it.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+
+use super::Web;
+use super::text::{Lang, Query};
+use crate::access::{Action, Actor};
+use crate::http::RequestId;
+use crate::http::actor::{SESSION_COOKIE, cookie};
+
+/// What a page knows of the request for it.
+#[derive(Debug, Clone)]
+pub struct Visit {
+    /// Who asks.
+    pub actor: Actor,
+    /// The language they read.
+    pub lang: Lang,
+    /// The path that was asked for, e.g. `/prompts/incident-triage`.
+    pub path: Arc<str>,
+    /// What stands behind the `?`, decoded; the last of one name counts.
+    pub query: Query,
+    /// What a form's token is bound to: the session, or `local`.
+    pub session: Arc<str>,
+    /// Names the request in the log.
+    pub request_id: Arc<str>,
+    /// The headers.
+    pub headers: HeaderMap,
+}
+
+impl Visit {
+    /// Whether a path of the repository may be read.
+    pub fn reads(&self, path: &str) -> bool {
+        reads(&self.actor, path)
+    }
+
+    /// Whether a form came from a page of ours, seen in this session.
+    pub fn sent(&self, web: &Web, token: &str) -> bool {
+        web.csrf.is_good(&self.session, token)
+    }
+
+    /// What is known of a request before its body is read.
+    pub fn of(parts: &Parts) -> Self {
+        let cookie = |name: &str| cookie(&parts.headers, name);
+        Self {
+            actor: parts
+                .extensions
+                .get::<Actor>()
+                .cloned()
+                .unwrap_or_else(Actor::nobody),
+            lang: Lang::asked(
+                cookie("lang"),
+                parts
+                    .headers
+                    .get(header::ACCEPT_LANGUAGE)
+                    .and_then(|value| value.to_str().ok()),
+            ),
+            path: parts.uri.path().into(),
+            query: Query::of(parts.uri.query().unwrap_or_default()),
+            session: cookie(SESSION_COOKIE).unwrap_or("local").into(),
+            request_id: parts
+                .extensions
+                .get::<RequestId>()
+                .map_or_else(|| "".into(), |id| id.0.clone()),
+            headers: parts.headers.clone(),
+        }
+    }
+}
+
+/// Whether an actor may read a path of the repository.
+pub fn reads(actor: &Actor, path: &str) -> bool {
+    actor.may(Action::Read, path)
+}
+
+impl FromRequestParts<Web> for Visit {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Infallible> {
+        Ok(Self::of(parts))
+    }
+}
