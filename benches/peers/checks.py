@@ -55,13 +55,13 @@ def a_wrong_answer_is_noticed():
 
 def a_run_becomes_tables_and_a_plot():
     def cell(per_second):
-        return {"per_second": per_second, "p50_us": 100.0, "p99_us": 2e6 / per_second, "generator_busy": 0.5}
+        return {"requests": 100, "per_second": per_second, "p50_us": 100.0, "p99_us": 2e6 / per_second, "generator_busy": 0.5}
 
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         for name, per_second in zip(NAMES, [100_000, 69_000, 30_000, 3000, 900, 600]):
             cells = {case: {str(n): cell(per_second) for n in (1, 16, 64)} for case in ("get", "list-50")}
-            memory = {count: {"resident": 10_000_000} for count in ("50", "1000")}
+            memory = {count: {"resident": 10_000_000, "anonymous": 4_000_000} for count in ("50", "1000")}
             rounds = [{"cold_s": {"50": 0.01, "1000": 0.02}, "memory": memory, "cells": cells}] * 3
             (folder / f"requests-{name}.json").write_text(json.dumps({"mode": None, "probe": {}, "rounds": rounds}))
         machine = dict.fromkeys(["date", "processor", "kernel", "python", "node", "rustc", "commit", "rmcp", "revision"], "x")

@@ -35,7 +35,7 @@ class Found:
     def cells(self, name, case, connections):
         rounds = (self.requests.get(name) or {}).get("rounds", [])
         found = [r["cells"].get(case, {}).get(str(connections)) for r in rounds]
-        return [cell for cell in found if cell]
+        return [cell for cell in found if cell and cell["requests"]]
 
     def value(self, name, case, connections, key):
         """The median of the rounds, or nothing where it was not measured."""
@@ -49,6 +49,12 @@ class Found:
     def idle(self, name, count=50):
         rounds = (self.requests.get(name) or {}).get("rounds", [])
         found = [r["memory"][str(count)]["resident"] for r in rounds if str(count) in r["memory"]]
+        return statistics.median(found) / 1e6 if found else None
+
+    def private(self, name, count=50):
+        """Of the memory at rest what is backed by no file: the program's own text, which others may share, is not in it."""
+        rounds = (self.requests.get(name) or {}).get("rounds", [])
+        found = [r["memory"][str(count)]["anonymous"] for r in rounds if str(count) in r["memory"]]
         return statistics.median(found) / 1e6 if found else None
 
     def cold(self, name, count=50):
@@ -125,10 +131,11 @@ def starts(found):
         if not found.cold(name):
             continue
         rows.append([TITLES[name], f"{spread(found.cold(name))} ms", f"{spread(found.cold(name, 1000))} ms",
-                     f"{short(found.idle(name))} MB", f"{short(found.idle(name, 1000))} MB"])
+                     f"{short(found.idle(name))} MB, {short(found.private(name))} MB",
+                     f"{short(found.idle(name, 1000))} MB, {short(found.private(name, 1000))} MB"])
     if not rows:
         return []
-    head = ["", "first answer, 50 prompts", "1,000 prompts", "resident, idle, 50", "1,000"]
+    head = ["", "first answer, 50 prompts", "1,000 prompts", "resident, of it private, 50", "1,000"]
     return ["**From the start of the process to its first list; memory at rest after it**", ""] + table(head, rows)
 
 
@@ -204,7 +211,7 @@ def aims(found):
     row("one stuck reader among them delays nobody", f"{stuck:.0f} ms with, {told:.0f} ms without" if stuck and told else None,
         stuck <= 1.2 * told if stuck and told else None)
     idle = found.idle("cuebook")
-    row("idle memory with 50 prompts under 15 MB", f"{idle:.1f} MB" if idle else None, idle < 15 if idle else None)
+    row("idle memory with 50 prompts under 15 MB", f"{idle:.1f} MB, of it {found.private('cuebook'):.1f} MB private" if idle else None, idle < 15 if idle else None)
     if found.publish:
         costs = [statistics.median(row["path_ms"]) for row in found.publish.values()]
         flat = max(costs) / min(costs)
@@ -220,7 +227,8 @@ def ground(found):
     modes = [f"{TITLES[name]}: {MODE_NAMES[r['mode']]} ({', '.join(f'{mode} {short(seen)}/s' for mode, seen in r['probe'].items())})"
              for name, r in found.requests.items() if r and r["mode"]]
     packages = ", ".join(m["python_packages"] + [f"{name} {version}" for name, version in m["npm"].items()]).replace("==", " ")
-    busy = [c["generator_busy"] for r in found.requests.values() if r for x in r["rounds"] for cells in x["cells"].values() for c in cells.values()]
+    busy = [c["generator_busy"] for r in found.requests.values() if r for x in r["rounds"] for cells in x["cells"].values()
+            for c in cells.values() if c["requests"]]
     out = [
         f"`just bench-peers{'' if m['plan'] == 'full' else ' ' + m['plan']}`, {m['date']}, {m['minutes']:.0f} minutes: {m['processor']}, "
         f"{m['cores']} cores, {m['memory_gb']} GB, Linux {m['kernel']}; server and its children on core 0, load generator on core 1. "

@@ -190,8 +190,16 @@ class Client:
         return out | ({"Mcp-Session-Id": self.session} if self.session else {})
 
     def post(self, body, path="/mcp"):
-        self.http.request("POST", path, body=body, headers=self.headers())
-        reply = self.http.getresponse()
+        for last in (False, True):
+            try:
+                self.http.request("POST", path, body=body, headers=self.headers())
+                reply = self.http.getresponse()
+                break
+            except (BrokenPipeError, ConnectionResetError, http.client.RemoteDisconnected):
+                # some close a connection that was idle for 5 s
+                self.http.close()
+                if last:
+                    raise
         content = reply.read()
         if reply.status not in (200, 202):
             raise Failed(f"{self.server.name} answered {reply.status}: {content[:300]!r}")
