@@ -193,7 +193,7 @@ async fn library(web: &Web, visit: &Visit) -> Library {
     let shown: Vec<&Arc<Prompt>> = found.iter().copied().skip(from).take(SHOWN).collect();
     let names: Vec<&str> = shown.iter().map(|prompt| prompt.name.as_str()).collect();
     let uses = uses(web, &names).await;
-    let waiting = waiting::by_prompt(web).await;
+    let waiting = waiting::by_prompt(web, visit).await;
     let labels = labels(&snapshot);
     let page = |from: usize| {
         let from = (from > 0).then(|| from.to_string());
