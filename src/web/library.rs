@@ -202,17 +202,7 @@ async fn library(web: &Web, visit: &Visit) -> Library {
     Library {
         is_empty: seen.is_empty(),
         steps: steps(web),
-        problems: if seen.is_empty() || snapshot.status.tip_problem_count > 0 {
-            snapshot
-                .status
-                .tip_problems
-                .iter()
-                .take(5)
-                .cloned()
-                .collect()
-        } else {
-            Vec::new()
-        },
+        problems: problems(&snapshot, visit),
         query: asked.to_owned(),
         kept: query
             .pairs()
@@ -251,6 +241,15 @@ async fn library(web: &Web, visit: &Visit) -> Library {
         previous: (from > 0).then(|| page(from.saturating_sub(SHOWN))),
         next: (from + SHOWN < found.len()).then(|| page(from + SHOWN)),
     }
+}
+
+/// What is wrong with the tip, for who sees everything: the lines name files.
+fn problems(snapshot: &Snapshot, visit: &Visit) -> Vec<String> {
+    if !visit.actor.sees_all() {
+        return Vec::new();
+    }
+    let lines = snapshot.status.tip_problems.iter();
+    lines.take(5).cloned().collect()
 }
 
 /// Whether a folder is another one or lies below it.
