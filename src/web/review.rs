@@ -173,7 +173,10 @@ fn told(lang: Lang, refusal: &Refusal) -> String {
     if lang == Lang::En {
         return refusal.detail.clone();
     }
-    let all = refusal.more.get("refusals").and_then(|all| all.as_array());
+    let all = refusal
+        .more
+        .get("refusals")
+        .and_then(serde_json::Value::as_array);
     let mut lines: Vec<String> = all
         .into_iter()
         .flatten()
