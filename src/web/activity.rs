@@ -209,7 +209,10 @@ fn published(snapshot: &Snapshot, visit: &Visit) -> Vec<Published> {
         let Some(numbered) = history.of(name) else {
             continue;
         };
-        for (index, version) in numbered.versions.iter().enumerate().rev().take(PUBLISHED) {
+        // a version that was elsewhere may not be known of
+        let versions = numbered.versions.iter().enumerate().rev();
+        let versions = versions.filter(|(_, version)| visit.reads(&version.path));
+        for (index, version) in versions.take(PUBLISHED) {
             newest.push(Reverse((version.commit.seconds, index as u64 + 1, name)));
             if newest.len() > PUBLISHED {
                 newest.pop();

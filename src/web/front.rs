@@ -12,7 +12,11 @@ pub(super) async fn front(State(web): State<Web>, visit: Visit, headers: HeaderM
         return library::page(&web, &visit).await;
     }
     let snapshot = web.api.registry.snapshot();
-    let title = snapshot.catalog.title().unwrap_or("A library of prompts");
+    let title = snapshot
+        .catalog
+        .title()
+        .filter(|_| visit.actor.is_known())
+        .unwrap_or("A library of prompts");
     let listed = snapshot.catalog.list(None);
     let count = listed.iter().filter(|p| visit.reads(&p.path)).count();
     let prompts = if count == 1 { "prompt" } else { "prompts" };

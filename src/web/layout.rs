@@ -10,6 +10,7 @@ use super::page::{Failure, failed};
 use super::text::{Lang, Query};
 use super::visit::Visit;
 use super::{Web, assets};
+use crate::access::Action;
 
 /// The menu: the name of the section, whose text is `nav.<name>`, and where it leads. A page belongs to one by
 /// [`super::Page::SECTION`].
@@ -28,6 +29,8 @@ pub struct Layout {
     menu: Vec<Entry>,
     actor: String,
     known: bool,
+    /// Whether who looks may propose a file, so that the page for a new one is offered.
+    may_propose: bool,
     languages: Vec<Language>,
     /// Where the form of the language comes back to.
     back: String,
@@ -73,6 +76,7 @@ impl Layout {
                 .collect(),
             actor: visit.actor.name.to_string(),
             known: visit.actor.is_known(),
+            may_propose: web.api.gate.is_some() && visit.actor.may_somewhere(Action::Propose),
             languages: Lang::ALL
                 .iter()
                 .map(|lang| Language {

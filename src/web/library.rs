@@ -193,7 +193,7 @@ async fn library(web: &Web, visit: &Visit) -> Library {
     let shown: Vec<&Arc<Prompt>> = found.iter().copied().skip(from).take(SHOWN).collect();
     let names: Vec<&str> = shown.iter().map(|prompt| prompt.name.as_str()).collect();
     let uses = uses(web, &names).await;
-    let waiting = waiting::by_prompt(web).await;
+    let waiting = waiting::by_prompt(web, visit).await;
     let labels = labels(&snapshot);
     let page = |from: usize| {
         let from = (from > 0).then(|| from.to_string());
@@ -202,17 +202,7 @@ async fn library(web: &Web, visit: &Visit) -> Library {
     Library {
         is_empty: seen.is_empty(),
         steps: steps(web),
-        problems: if seen.is_empty() || snapshot.status.tip_problem_count > 0 {
-            snapshot
-                .status
-                .tip_problems
-                .iter()
-                .take(5)
-                .cloned()
-                .collect()
-        } else {
-            Vec::new()
-        },
+        problems: problems(&snapshot, visit),
         query: asked.to_owned(),
         kept: query
             .pairs()
@@ -251,6 +241,15 @@ async fn library(web: &Web, visit: &Visit) -> Library {
         previous: (from > 0).then(|| page(from.saturating_sub(SHOWN))),
         next: (from + SHOWN < found.len()).then(|| page(from + SHOWN)),
     }
+}
+
+/// What is wrong with the tip, for who sees everything: the lines name files.
+fn problems(snapshot: &Snapshot, visit: &Visit) -> Vec<String> {
+    if !visit.actor.sees_all() {
+        return Vec::new();
+    }
+    let lines = snapshot.status.tip_problems.iter();
+    lines.take(5).cloned().collect()
 }
 
 /// Whether a folder is another one or lies below it.

@@ -193,9 +193,10 @@ pub(super) async fn typed(
     answer(&web, &visit, page).await
 }
 
-/// The prompt as a version, a label or a commit has it.
+/// The prompt as a version, a label or a commit has it; one that was where this visit may not read looks absent.
 async fn at_version(
     web: &Web,
+    visit: &Visit,
     snapshot: &Arc<Snapshot>,
     prompt: &Arc<Prompt>,
     at: &str,
@@ -203,15 +204,25 @@ async fn at_version(
     let name = prompt.name.as_str();
     let selector = Selector::parse(&format!("{name}@{at}"))
         .map_err(|error| Failure::Invalid(error.to_string()))?;
+    let newest = snapshot.latest.prompt(name);
+    if newest.is_some_and(|newest| !visit.reads(&newest.path)) {
+        return Err(Failure::NotFound);
+    }
     let number = match selector.at {
         At::Version(number) => number,
         At::Label(label) => snapshot
             .latest
             .label(&label, name)
             .ok_or(Failure::NotFound)?,
-        At::Latest => return Ok(snapshot.latest.prompt(name).unwrap_or(prompt).clone()),
+        At::Latest => return Ok(newest.unwrap_or(prompt).clone()),
         At::Served | At::Revision(_) => return Err(Failure::NotFound),
     };
+    if let Some(history) = &snapshot.history {
+        let version = history.version(name, number);
+        if version.is_none_or(|version| !visit.reads(&version.path)) {
+            return Err(Failure::NotFound);
+        }
+    }
     let found = web.api.registry.version(snapshot, name, number).await;
     found
         .map(|versioned| versioned.prompt)
@@ -226,10 +237,11 @@ async fn made(
     form: Option<&Query>,
 ) -> Result<PromptPage, Failure> {
     let snapshot = web.api.registry.snapshot();
-    let served = seen(&snapshot.catalog, visit, name)?;
+    let catalog = visit.catalog(&snapshot.catalog);
+    let served = seen(&catalog, visit, name)?;
     let at = visit.query.get("at").map(str::to_owned);
     let prompt = match &at {
-        Some(at) => at_version(web, &snapshot, &served, at).await?,
+        Some(at) => at_version(web, visit, &snapshot, &served, at).await?,
         None => served.clone(),
     };
     let example = match form {
@@ -254,7 +266,7 @@ async fn made(
         (None, Some(example)) => example.arguments.clone(),
         (None, None) => Vec::new(),
     };
-    let rendering = render(web, visit, caller, &snapshot.catalog, &prompt, &values).await?;
+    let rendering = render(web, visit, caller, &catalog, &prompt, &values).await?;
     let days = uses(web, &[name]).await;
     let usage = match days {
         Some(days) => usage(web, name, &days.get(name).copied().unwrap_or([0; DAYS])).await,
@@ -305,15 +317,17 @@ async fn made(
         curl,
         worker: match &prompt.lane {
             Lane::Fast(_) => None,
-            Lane::Worker(reason) => Some(reason.to_string()),
+            Lane::Worker(reason) if visit.reads(&reason.path) => Some(reason.to_string()),
+            Lane::Worker(reason) => Some(reason.why.clone()),
         },
         partials: prompt
             .partials
             .iter()
+            .filter(|partial| visit.reads(&partial.source.path))
             .map(|partial| format!("partials/{}", partial.name))
             .collect(),
         usage,
-        waiting: waiting::by_prompt(web)
+        waiting: waiting::by_prompt(web, visit)
             .await
             .remove(&*served.path)
             .unwrap_or_default(),
@@ -423,7 +437,8 @@ pub(super) async fn complete(
         return StatusCode::BAD_REQUEST.into_response();
     };
     let snapshot = web.api.registry.snapshot();
-    let Ok(prompt) = seen(&snapshot.catalog, &visit, &name) else {
+    let catalog = visit.catalog(&snapshot.catalog);
+    let Ok(prompt) = seen(&catalog, &visit, &name) else {
         return StatusCode::NOT_FOUND.into_response();
     };
     let recent = web
@@ -431,7 +446,7 @@ pub(super) async fn complete(
         .records
         .as_ref()
         .map(|records| records.recents().get(prompt.name.as_str(), &typed.argument));
-    let found = snapshot.catalog.complete(
+    let found = catalog.complete(
         &prompt,
         &typed.argument,
         &typed.value,

@@ -158,7 +158,7 @@ fn listed(web: &Web, visit: &Visit, name: &str) -> Result<VersionsPage, Failure>
         .unwrap_or(u64::MAX);
     let all = numbered
         .as_deref()
-        .map(|numbered| rows(&snapshot, &head, numbered, before));
+        .map(|numbered| rows(&snapshot, visit, &head, numbered, before));
     let (versions, older) = all.unwrap_or_default();
     let can_write = web.api.gate.is_some();
     Ok(VersionsPage {
@@ -182,9 +182,10 @@ fn listed(web: &Web, visit: &Visit, name: &str) -> Result<VersionsPage, Failure>
     })
 }
 
-/// Versions below a number, newest first, and where the next ones begin.
+/// Versions below a number that were where this visit may read, newest first, and where the next ones begin.
 fn rows(
     snapshot: &Snapshot,
+    visit: &Visit,
     head: &Head,
     numbered: &Numbered,
     before: u64,
@@ -196,7 +197,7 @@ fn rows(
     let all = numbered.versions.iter().enumerate().rev();
     let mut out: Vec<Row> = all
         .map(|(index, version)| (index as u64 + 1, version))
-        .filter(|(number, _)| *number < before)
+        .filter(|(number, version)| *number < before && visit.reads(&version.path))
         .take(SHOWN + 1)
         .map(|(number, version)| Row {
             number,
@@ -251,7 +252,11 @@ async fn compared(web: &Web, visit: &Visit, name: &str) -> Result<DiffPage, Fail
                 .or_else(|| snapshot.latest.label(text, name))
                 .ok_or(Failure::NotFound)?,
         };
-        let version = numbered.get(number).cloned().ok_or(Failure::NotFound)?;
+        let version = numbered
+            .get(number)
+            .filter(|version| visit.reads(&version.path))
+            .cloned()
+            .ok_or(Failure::NotFound)?;
         Ok((number, version))
     };
     let (to, after) = number("to", numbered.latest())?;
@@ -262,7 +267,7 @@ async fn compared(web: &Web, visit: &Visit, name: &str) -> Result<DiffPage, Fail
         .await
         .map_err(|error| Failure::Unavailable(error.to_string()))?;
     let reading = registry.clone();
-    let (latest, of) = (snapshot.latest.clone(), name.to_owned());
+    let (latest, of) = (visit.catalog(&snapshot.latest), name.to_owned());
     let read = tokio::task::spawn_blocking(move || {
         let (Some(repository), Some(prompt)) = (reading.library().repository(), latest.prompt(&of))
         else {
@@ -285,7 +290,14 @@ async fn compared(web: &Web, visit: &Visit, name: &str) -> Result<DiffPage, Fail
     Ok(DiffPage {
         from,
         to,
-        numbers: (1..=numbered.latest()).rev().take(500).collect(),
+        numbers: (1..=numbered.latest())
+            .rev()
+            .filter(|number| {
+                let version = numbered.get(*number);
+                version.is_some_and(|version| visit.reads(&version.path))
+            })
+            .take(500)
+            .collect(),
         source: files(&compared.source),
         rendered: compared
             .rendered

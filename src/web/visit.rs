@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, header};
 use super::Web;
 use super::text::{Lang, Query};
 use crate::access::{Action, Actor, Credential};
+use crate::catalog::Catalog;
 use crate::http::RequestId;
 use crate::http::actor::cookie;
 
@@ -36,6 +37,14 @@ impl Visit {
     /// Whether a path of the repository may be read.
     pub fn reads(&self, path: &str) -> bool {
         reads(&self.actor, path)
+    }
+
+    /// A catalog as who asks sees it: what they may not read looks like what is not there.
+    pub fn catalog(&self, whole: &Arc<Catalog>) -> Arc<Catalog> {
+        if self.actor.sees_all() {
+            return whole.clone();
+        }
+        Arc::new(whole.seen(|path| self.reads(path)))
     }
 
     /// Whether a form came from a page of ours, seen in this session.

@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use lru::LruCache;
 
 use super::Web;
+use super::visit::{Visit, reads};
 use crate::git::GitError;
 
 /// Proposals that are looked at, the newest.
@@ -29,8 +30,9 @@ type Known = LruCache<(String, String), Arc<[String]>>;
 static KNOWN: LazyLock<Mutex<Known>> =
     LazyLock::new(|| Mutex::new(LruCache::new(NonZeroUsize::MIN.saturating_add(511))));
 
-/// Open proposals by the path of a file that they change; nothing where there are none to be had.
-pub(super) async fn by_prompt(web: &Web) -> HashMap<String, Vec<Waiting>> {
+/// Open proposals by the path of a file that they change, of those whose every file this visit may read; nothing where
+/// there are none to be had.
+pub(super) async fn by_prompt(web: &Web, visit: &Visit) -> HashMap<String, Vec<Waiting>> {
     let rows = match web.api.records.as_ref().map(|records| records.store()) {
         Some(Ok(store)) => store.proposals_in("open").await.unwrap_or_default(),
         _ => return HashMap::new(),
@@ -42,6 +44,7 @@ pub(super) async fn by_prompt(web: &Web) -> HashMap<String, Vec<Waiting>> {
     if rows.is_empty() {
         return HashMap::new();
     }
+    let actor = visit.actor.clone();
     let read = tokio::task::spawn_blocking(move || {
         let mut out: HashMap<String, Vec<Waiting>> = HashMap::new();
         for row in rows.iter().rev().take(PROPOSALS) {
@@ -64,6 +67,12 @@ pub(super) async fn by_prompt(web: &Web) -> HashMap<String, Vec<Waiting>> {
                     .put(key, files.clone());
                 files
             };
+            // of a list that was cut nobody knows whether all of it may be read
+            let is_seen = actor.sees_all()
+                || (files.len() < FILES && files.iter().all(|file| reads(&actor, file)));
+            if !is_seen {
+                continue;
+            }
             for file in files.iter() {
                 out.entry(file.clone()).or_default().push(Waiting {
                     number: row.number,

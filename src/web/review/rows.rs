@@ -39,7 +39,7 @@ pub struct FileView {
     pub kind: &'static str,
     /// Its size after, or before where it is gone, in bytes.
     pub size: usize,
-    /// Why no lines are shown.
+    /// Why no lines are shown: `binary` or `large`, whose text is `review.not_shown.<word>`.
     pub not_shown: Option<&'static str>,
     /// Lines that came.
     pub added: usize,
@@ -206,7 +206,10 @@ pub(super) fn files(files: &[FileChange], threads: &mut Placed, at: &str) -> Vec
                 _ => "changed",
             },
             size: file.size_after.or(file.size_before).unwrap_or(0),
-            not_shown: file.not_shown,
+            not_shown: file.not_shown.map(|why| match why {
+                "no text" => "binary",
+                _ => "large",
+            }),
             added: count("add"),
             removed: count("del"),
             cut: file.cut,

@@ -343,3 +343,31 @@ async fn the_effect_of_a_proposal_shows_no_partial_that_is_not_read() {
     assert_eq!(part.json()["prompts"], json!([]));
     assert_eq!(part.json()["files"][0]["path"], "prompts/duty/new.md");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_say_nothing_of_versions_that_were_out_of_sight() {
+    let server = library().await;
+    let before = "prompts/plan/handover.md";
+    server.publish(&[(before, &prompt("The plot."))]).await;
+    let base = server.get("root", "/readyz").await.json()["tip"].clone();
+    let files = json!({ before: null, "prompts/duty/handover.md": prompt("Hand over.") });
+    let body = json!({ "base": base, "message": "m", "files": files });
+    let moved = server
+        .post("root", "/api/v1/changes", &body.to_string())
+        .await;
+    assert_eq!(moved.status, 200, "{}", moved.text());
+    for (who, sees) in [("duty", false), ("all", true)] {
+        let versions = server.get(who, "/prompts/handover/versions").await;
+        assert_eq!(versions.status, 200, "{who}");
+        let shown = versions.text();
+        assert_eq!(shown.contains("prompts/plan/"), sees, "{who}: {shown}");
+        for path in [
+            "/prompts/handover?at=v1",
+            "/prompts/handover/diff?from=v1&to=v2",
+        ] {
+            let page = server.get(who, path).await;
+            let status = if sees { 200 } else { 404 };
+            assert_eq!(page.status, status, "{who} {path}");
+        }
+    }
+}

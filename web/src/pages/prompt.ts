@@ -8,6 +8,20 @@ const form = one<HTMLFormElement>("#values");
 
 let asked: AbortController | null = null;
 
+/** Says that what is shown is not for the values in the form: nothing of it can be copied then. */
+function outdate(): void {
+  for (const part of all("[data-live-part]")) {
+    part.setAttribute("data-stale", "");
+    for (const button of all<HTMLButtonElement>("button[data-copy], button[data-copy-of]", part)) button.disabled = true;
+  }
+}
+
+/** Why a page is none of a prompt, in its own words. */
+function reason(page: Document): string {
+  const said = one(".notice", page) ?? one("main h1", page);
+  return said?.textContent.trim() || text("failed");
+}
+
 /** Puts the parts of another page of this prompt in place of this one's. */
 async function load(address: string, body: URLSearchParams | null, keepForm: boolean): Promise<void> {
   asked?.abort();
@@ -19,14 +33,24 @@ async function load(address: string, body: URLSearchParams | null, keepForm: boo
     init.body = body;
   }
   let page: Document;
+  let isGood = false;
   try {
     const response = await fetch(address, init);
+    isGood = response.ok;
     page = new DOMParser().parseFromString(await response.text(), "text/html");
   } catch {
-    if (!mine.signal.aborted) toast(text("offline"), "bad");
+    if (!mine.signal.aborted) {
+      outdate();
+      toast(text("offline"), "bad");
+    }
     return;
   } finally {
     if (!mine.signal.aborted) for (const part of all("[data-live-part]")) part.removeAttribute("aria-busy");
+  }
+  if (!isGood || !one("#rendered", page)) {
+    outdate();
+    toast(reason(page), "bad");
+    return;
   }
   const open = all<HTMLDetailsElement>("details[open]").map((details) => details.querySelector("pre")?.id);
   for (const part of all("[data-live-part]")) {
