@@ -251,7 +251,6 @@ async fn compose(
     let pushes = TaskTracker::new();
     let previews = Previews::new(config.preview_cpu_ms_per_minute, config.preview_bytes);
     let mut api = Api::new(registry.clone(), previews);
-    let access = Arc::new(open_access(config, records.as_deref()).await?);
     api.access = access.clone();
     api.token_days = config.access.token_days;
     api.sign_in = Arc::new(SignIn::new(config.access.session_days, entrance.clone()));

@@ -221,7 +221,7 @@ mod tests {
             for service in ["payments", "payrolls"] {
                 let bound = BoundArguments::bind(
                     &prompt.arguments,
-                    [("service", service)].into_iter(),
+                    [("service", service)],
                     catalog.limits(),
                 );
                 let resolved = catalog.resolve(prompt, &bound.unwrap());

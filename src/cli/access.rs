@@ -27,7 +27,7 @@ WHO is a name, group:NAME, or everyone: all who have a credential.
     Grant(GrantArgs),
     /// Take a role away again
     Revoke(GrantArgs),
-    /// Add a person
+    /// Add a person, who may do nothing yet unless told
     AddPerson(PersonArgs),
     /// Add a service: a program that has tokens of its own
     AddService(ServiceArgs),

@@ -296,7 +296,7 @@ impl Exchange {
                     slot,
                     session,
                     self.folder,
-                                self.actor,
+                    self.actor,
                     self.endpoint.shutdown.clone(),
                 ))
             }

@@ -75,7 +75,7 @@ struct PageKey {
 #[derive(Debug)]
 pub(super) struct Pages {
     entries: Mutex<LruCache<(Arc<str>, bool), Bytes>>,
-    pages: Mutex<LruCache<PageKey, Bytes>>,
+    made: Mutex<LruCache<PageKey, Bytes>>,
     /// Those of who sees a part: they must not take the place of the others.
     parts: Mutex<LruCache<PageKey, Bytes>>,
 }
@@ -84,7 +84,7 @@ impl Default for Pages {
     fn default() -> Self {
         Self {
             entries: Mutex::new(LruCache::unbounded()),
-            pages: Mutex::new(LruCache::unbounded()),
+            made: Mutex::new(LruCache::unbounded()),
             parts: Mutex::new(LruCache::unbounded()),
         }
     }
@@ -128,7 +128,7 @@ impl Call<'_> {
             permissions: (!actor.sees_all()).then(|| actor.permissions().clone()),
         };
         let pages = match key.permissions {
-            None => &self.service.pages.pages,
+            None => &self.service.pages.made,
             Some(_) => &self.service.pages.parts,
         };
         let kept = lock(pages).get(&key).cloned();

@@ -26,7 +26,7 @@ const MAX_FORM: usize = 12 * 1024 * 1024;
 
 /// A file that conflicts, and the text that the form holds for it.
 #[derive(Debug, Serialize)]
-pub struct ToResolve {
+pub(super) struct ToResolve {
     /// The file, as each side has it.
     pub file: ConflictView,
     /// What was typed; before, what both sides make of it, with markers where they differ.
@@ -37,7 +37,7 @@ pub struct ToResolve {
 
 /// What was typed for a file that does not conflict any more.
 #[derive(Debug, Serialize)]
-pub struct Other {
+pub(super) struct Other {
     /// Its path.
     pub path: String,
     /// The text.
@@ -46,7 +46,7 @@ pub struct Other {
 
 /// What the template of conflicts sees.
 #[derive(Debug, Serialize)]
-pub struct Resolving {
+pub(super) struct Resolving {
     /// The proposal's number.
     pub number: i64,
     /// What it is about.
