@@ -113,6 +113,7 @@ test('V5: of two editors with one base the second sees both texts and loses neit
   assert.match(text, /Last, by two\./);
   // nothing is thrown away until somebody says so
   await dialog.locator('button[value=done]').click();
+  await two.locator('dialog[open] button[value=publish]').waitFor();
   const merged = await textOf(two);
   for (const words of ['First, by two.', 'Last, by one.', 'Last, by two.', 'One more by one.']) assert.ok(merged.includes(words), `${words} in ${merged}`);
   await two.locator('dialog[open] button[value=publish]').click();

@@ -496,11 +496,12 @@ async fn a_full_queue_is_told_to_one_kind_and_the_others_are_served() {
             let mut slow = TcpStream::connect(host.address).await.unwrap();
             slow.write_all(head.as_bytes()).await.unwrap();
             slow.write_all(b"0032want").await.unwrap();
-            // refused where the last one has not quite ended; else nobody else gets the place
+            // refused where the last one has not quite ended; else its process runs. Nothing else asks meanwhile: it would
+            // take the place itself
             tokio::select! {
                 _ = slow.readable() => {}
                 () = async {
-                    while host.get(refs, &[]).await.status != 503 {
+                    while git_processes(&host.bare()).is_empty() {
                         tokio::time::sleep(Duration::from_millis(10)).await;
                     }
                 } => break slow,
