@@ -27,6 +27,8 @@ export class Drafts {
   private last: Local | undefined;
   /** The draft as the server has it. */
   private kept: number | undefined;
+  /** Whether an earlier page of this browser may have sent its draft after this page was made. */
+  private onItsWay = false;
 
   constructor(
     private path: string,
@@ -51,6 +53,7 @@ export class Drafts {
   find(server: Draft | null, published: string): Found {
     this.kept = server?.saved_at;
     const local = read(this.key, isDraft);
+    this.onItsWay = local !== undefined && !local.sent;
     const newer = local !== undefined && server !== null && local.on === server.saved_at;
     // a text that the server once had has been replaced there by somebody who goes on
     const drafts = newer ? [local] : local?.sent ? [server, local] : [local, server];
@@ -114,6 +117,7 @@ export class Drafts {
           body: { path, base: draft.base, text: draft.text },
         });
         this.kept = saved_at;
+        this.onItsWay = false;
         this.settled(path, draft);
         if (this.last === draft) this.told("server");
       } catch (error) {
@@ -133,9 +137,12 @@ export class Drafts {
       // nothing was kept either
     }
     await this.sending;
-    if (!this.onServer || this.kept === undefined) return;
-    const query = new URLSearchParams({ path, saved_at: String(this.kept) });
+    if (!this.onServer || (this.kept === undefined && !this.onItsWay)) return;
+    const query = new URLSearchParams({ path });
+    // what an earlier page has sent last is known by no time
+    if (!this.onItsWay) query.set("saved_at", String(this.kept));
     this.kept = undefined;
+    this.onItsWay = false;
     try {
       await api(`/editor/draft?${query}`, { method: "DELETE", keepalive: true });
     } catch {
