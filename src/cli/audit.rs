@@ -72,7 +72,12 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
             (None, None) => {}
         }
         if let Some(origin) = &row.origin {
-            write!(out, "  from {}", visible(origin))?;
+            // an address, or how it came
+            let from = match origin.parse::<std::net::IpAddr>() {
+                Ok(_) => "from ",
+                Err(_) => "",
+            };
+            write!(out, "  {from}{}", visible(origin))?;
         }
         if let Some(detail) = &row.detail {
             write!(out, "  ({})", visible(detail))?;

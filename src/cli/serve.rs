@@ -121,6 +121,7 @@ fn greeting(running: &Running, watch: bool, following: Option<&str>) -> String {
     } else {
         text.push_str(&format!("  library   {library}\n"));
     }
+    text.push_str(&format!("  pages     {}/\n", running.url));
     text.push_str(&format!(
         "  connect   {program} connect claude-code --url {}/mcp   (or vscode, cursor, zed, …)\n",
         running.url
