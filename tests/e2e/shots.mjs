@@ -20,6 +20,12 @@ const PAGES = {
   diff: "/prompts/incident-triage/diff",
   connect: "/connect",
   activity: "/activity",
+  editor: "/edit/prompts/sre/incident-triage.md",
+  new: "/new",
+  proposals: "/proposals",
+  proposal: "/proposals/1",
+  inbox: "/inbox",
+  settings: "/settings",
 };
 
 const only = process.argv.slice(3);
@@ -36,6 +42,10 @@ for (const language of ["en", "ko"]) {
     const values = Object.fromEntries(needed.map((argument) => [argument.name, "x"]));
     for (let i = 0; i < count; i++) await server.call("prompts/get", { name, arguments: values });
   }
+  const { tip } = await (await fetch(`${server.url}/readyz`)).json();
+  const proposed = `${server.git("show", `HEAD:${path}`)}\nSay what you have ruled out.\n`;
+  const body = { title: "Say what was ruled out", base: tip, files: { [path]: proposed } };
+  await fetch(`${server.url}/api/v1/proposals`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
   // what was used is written by one task beside the requests
   await until(async () => (await (await fetch(`${server.url}/api/v1/usage`)).json()).prompts?.length >= 5);
   for (const [way, options] of Object.entries(WAYS)) {
