@@ -144,7 +144,9 @@ impl Gate {
             out.extend(branch.said.iter().map(|line| format!("  {line}")));
         }
         out.push(format!(
-            "  see it: git fetch origin {}",
+            "  see it: {}/proposals/{} or git fetch origin {}",
+            self.settings.url,
+            row.number,
             head_ref(row.number)
         ));
         let again = match &row.topic {

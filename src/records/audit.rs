@@ -304,7 +304,11 @@ impl Audit {
                 let found = locked(&self.moves).see(&tip, start, Instant::now());
                 for moved in found {
                     let entry = untold(moved, start, repository, followed, &was_followed);
-                    tracing::info!(action = %entry.action, origin = entry.origin.as_deref(), tip = %tip, "main has moved, and nobody told of it");
+                    if entry.action == "begin" {
+                        tracing::info!(%tip, "the audit of main begins");
+                    } else {
+                        tracing::info!(action = %entry.action, origin = entry.origin.as_deref(), %tip, "main has moved, and nobody told of it");
+                    }
                     // what could not be written is kept
                     let _ = self.hand(entry).await;
                 }

@@ -38,7 +38,10 @@ async fn a_push_for_main_opens_a_proposal_and_does_not_publish() {
         said.remote(),
         [
             "opened proposal 1: Shorter postmortems",
-            "  see it: git fetch origin refs/proposals/1/head",
+            &*format!(
+                "  see it: http://{}/proposals/1 or git fetch origin refs/proposals/1/head",
+                host.address
+            ),
             "  revise it: git push -o proposal=1 origin HEAD:refs/for/main",
         ],
         "{}",
