@@ -4,5 +4,6 @@
 static ALLOCATOR: cuebook::workers::Allocator = cuebook::workers::Allocator;
 
 fn main() -> std::process::ExitCode {
+    cuebook::workers::use_small_pages();
     cuebook::cli::main()
 }

@@ -73,6 +73,8 @@ class Server:
     def __enter__(self):
         self.log = open(self.folder / f"{self.name}-{self.mode or 'default'}.log", "ab")
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("CUEBOOK_", "FASTMCP_", "RUST_"))}
+        # as Cuebook does by itself: huge pages would double what the others that use this allocator hold
+        environment["MIMALLOC_ALLOW_THP"] = "0"
         begun = time.perf_counter()
         self.process = subprocess.Popen(
             self.command, stdout=self.log, stderr=self.log, preexec_fn=pinned(SERVER_CORE), env=environment, cwd=self.folder,

@@ -249,9 +249,37 @@ impl Catalog {
         context: &BTreeMap<String, String>,
         recent: &[Recent],
     ) -> Completion {
-        let Some(argument) = prompt.arguments.iter().find(|a| &*a.name == argument) else {
-            return Completion::default();
-        };
+        self.values_of(prompt, argument, context, recent, |sources, wanted| {
+            complete::complete(sources, typed, wanted)
+        })
+        .unwrap_or_default()
+    }
+
+    /// Whether an argument's completion offers a value, however many others it offers too; values that were used are not
+    /// looked at.
+    pub fn offers(
+        &self,
+        prompt: &Prompt,
+        argument: &str,
+        value: &str,
+        context: &BTreeMap<String, String>,
+    ) -> bool {
+        self.values_of(prompt, argument, context, &[], |sources, wanted| {
+            complete::offers(sources, value, wanted)
+        })
+        .unwrap_or_default()
+    }
+
+    /// Calls with where an argument's values come from, and the folded key that they must have, if any.
+    fn values_of<T>(
+        &self,
+        prompt: &Prompt,
+        argument: &str,
+        context: &BTreeMap<String, String>,
+        recent: &[Recent],
+        ask: impl FnOnce(&[Values<'_>], Option<&str>) -> T,
+    ) -> Option<T> {
+        let argument = prompt.arguments.iter().find(|a| &*a.name == argument)?;
         let declared = &argument.values;
         let file = declared.file.as_deref().and_then(|f| self.values.get(f));
         let pattern = declared.resource.as_deref().and_then(|p| self.pattern(p));
@@ -277,7 +305,7 @@ impl Catalog {
                 given.or_else(default)
             })
             .map(|value| fold(clip(value, MAX_KEY)));
-        complete::complete(&sources, typed, wanted.as_deref())
+        Some(ask(&sources, wanted.as_deref()))
     }
 
     /// Waits until every values file is indexed; those of many values are, after the catalog is served.

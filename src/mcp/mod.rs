@@ -228,9 +228,10 @@ impl Answer {
     }
 }
 
-/// Answers a request: span, panic guard and error map are here, once.
+/// Answers a request: span, panic guard and error map are here, once. Fields of a span are formatted when it begins: the
+/// span is there where debugging is, and what is logged without it says itself which request it was.
 pub async fn handle(service: &Service, caller: &Caller, request: &Request<'_>) -> Answer {
-    let span = tracing::info_span!(
+    let span = tracing::debug_span!(
         "mcp",
         method = shortened(&request.method),
         prompt = tracing::field::Empty,
@@ -254,7 +255,13 @@ pub async fn handle(service: &Service, caller: &Caller, request: &Request<'_>) -
                 Answer::Error(error)
             }
             Failure::Internal(detail) => {
-                tracing::error!(detail, "internal fault");
+                tracing::error!(
+                    detail,
+                    method = shortened(&request.method),
+                    client = &*caller.client.name,
+                    request_id = &*caller.request_id,
+                    "internal fault"
+                );
                 Answer::Error(RpcError::internal(&caller.request_id))
             }
         }

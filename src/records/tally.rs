@@ -300,23 +300,24 @@ impl Tally {
 
 /// How many of the given values the argument's completion offers, whether they were picked or typed.
 fn picks(get: &Get) -> i64 {
-    let context: BTreeMap<String, String> = get
-        .given
-        .values
+    let argument = |at: usize| &get.prompt.arguments[at];
+    let has_values = |at: usize| {
+        let values = &argument(at).values;
+        !values.list.is_empty() || values.file.is_some() || values.resource.is_some()
+    };
+    let given = &get.given.values;
+    if !given.iter().any(|(at, _)| has_values(*at)) {
+        return 0;
+    }
+    let context: BTreeMap<String, String> = given
         .iter()
-        .map(|(at, value)| {
-            (
-                get.prompt.arguments[*at].name.to_string(),
-                value.to_string(),
-            )
-        })
+        .map(|(at, value)| (argument(*at).name.to_string(), value.to_string()))
         .collect();
-    let offered = get.given.values.iter().filter(|(at, value)| {
-        let argument = &get.prompt.arguments[*at].name;
-        let completion = get
-            .catalog
-            .complete(&get.prompt, argument, value, &context, &[]);
-        completion.values.iter().any(|offered| **offered == **value)
+    let offered = given.iter().filter(|(at, value)| {
+        has_values(*at)
+            && get
+                .catalog
+                .offers(&get.prompt, &argument(*at).name, value, &context)
     });
     i64::try_from(offered.count()).unwrap_or(i64::MAX)
 }

@@ -32,7 +32,7 @@ use rank::{Key, Matcher, Scored};
 pub use snippet::{Match, Span};
 
 /// Candidates that are taken from the index; where there are more, looking at everything costs less.
-const MAX_CANDIDATES: usize = 1000;
+const MAX_CANDIDATES: usize = 200;
 
 /// Decides what a caller may see; asked before anything is ranked or shown.
 #[derive(Clone)]

@@ -1,5 +1,6 @@
 //! Which documents a query finds, and in which order: name and title first, and what is used before what is not.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -96,12 +97,21 @@ impl<'a> Matcher<'a> {
 
     fn passes(&self, filter: &Filter, prompt: &Prompt) -> bool {
         match filter {
-            Filter::Folder(folder) => in_folder(&fold(&prompt.folder), folder),
-            Filter::Tag(tag) => prompt.tags.iter().any(|has| fold(has) == *tag),
-            Filter::Argument(name) => prompt.arguments.iter().any(|a| fold(&a.name) == *name),
+            Filter::Folder(folder) => in_folder(&folded(&prompt.folder), folder),
+            Filter::Tag(tag) => prompt.tags.iter().any(|has| folded(has) == *tag),
+            Filter::Argument(name) => prompt.arguments.iter().any(|a| folded(&a.name) == *name),
             Filter::Label(label) => self.catalog.has_label(label, prompt.name.as_str()),
         }
     }
+}
+
+/// A text folded; most folders, tags and names are so already.
+fn folded(text: &str) -> Cow<'_, str> {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase();
+    if text.bytes().all(plain) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(fold(text))
 }
 
 /// Whether a folder is another or below it.

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-pub use self::allocator::Allocator;
+pub use self::allocator::{Allocator, use_small_pages};
 pub use self::budget::{Budgets, Running, Spent};
 pub use self::caller::Caller;
 pub use self::check::Check;

@@ -14,6 +14,8 @@ const MAX_LEN: usize = 24;
 #[derive(Debug)]
 pub(super) struct Fuzzy {
     query: Vec<char>,
+    /// Where in the query each character stands that one byte of a key stands for: a bit for each place, by byte.
+    singles: Box<[u32; 256]>,
     edits: usize,
 }
 
@@ -40,7 +42,15 @@ impl Fuzzy {
             _ => 1,
         };
         query.truncate(MAX_LEN);
-        Some(Self { query, edits })
+        let singles = std::array::from_fn(|byte| {
+            let byte = u8::try_from(byte).unwrap_or_default();
+            places(&query, single(byte))
+        });
+        Some(Self {
+            query,
+            singles: Box::new(singles),
+            edits,
+        })
     }
 
     pub(super) fn start(&self) -> State {
@@ -79,7 +89,7 @@ impl Fuzzy {
             }
             let width = width(byte);
             if width == 1 {
-                return self.read(state, single(byte));
+                return self.read(state, self.singles[usize::from(byte)]);
             }
             state.bytes[0] = byte;
             state.have = 1;
@@ -98,14 +108,11 @@ impl Fuzzy {
         let c = std::str::from_utf8(&bytes[..usize::from(state.have)])
             .ok()
             .and_then(|text| text.chars().next());
-        self.read(state, c.unwrap_or('\u{FFFD}'))
+        self.read(state, places(&self.query, c.unwrap_or('\u{FFFD}')))
     }
 
-    fn read(&self, state: State, c: char) -> State {
-        let mut same = 0u32;
-        for (i, q) in self.query.iter().enumerate() {
-            same |= u32::from(*q == c) << i;
-        }
+    /// Reads a character that stands at these places of the query.
+    fn read(&self, state: State, same: u32) -> State {
         let old = state.reached;
         let mut new = [0; 3];
         new[0] = (old[0] & same) << 1;
@@ -209,6 +216,12 @@ impl Fuzzy {
         }
         out
     }
+}
+
+/// Where in a query a character stands: a bit for each place.
+fn places(query: &[char], c: char) -> u32 {
+    let same = (0..).zip(query);
+    same.fold(0, |places, (i, q)| places | u32::from(*q == c) << i)
 }
 
 /// A place in a list, as an fst keeps it.

@@ -113,12 +113,28 @@ impl ValueIndex {
             let views = index.views(&self.rows, wanted);
             return views.into_iter().map(Part::View).collect();
         }
-        let accepted = (0..place(self.rows.len())).filter(|row| {
+        let values = self.one_by_one(wanted);
+        vec![Part::Few(Few::new(query, values))]
+    }
+
+    /// What a `where` leaves of the rows, without the index.
+    fn one_by_one(&self, wanted: Option<&str>) -> impl Iterator<Item = (u32, &str)> {
+        let accepted = (0..place(self.rows.len())).filter(move |row| {
             let group = || self.rows.group(*row);
             wanted.is_none_or(|wanted| group().is_none_or(|group| group == wanted))
         });
-        let values = accepted.map(|row| (row, self.rows.value(row)));
-        vec![Part::Few(Few::new(query, values))]
+        accepted.map(|row| (row, self.rows.value(row)))
+    }
+
+    /// Whether a value is among what a `where` leaves of it.
+    fn contains(&self, value: &str, wanted: Option<&str>) -> bool {
+        match self.index.get() {
+            Some(index) => {
+                let views = index.views(&self.rows, wanted);
+                views.iter().any(|view| view.contains(value))
+            }
+            None => self.one_by_one(wanted).any(|(_, known)| known == value),
+        }
     }
 }
 
@@ -173,6 +189,15 @@ pub fn complete(sources: &[Values<'_>], typed: &str, wanted: Option<&str>) -> Co
             .collect(),
         total,
     }
+}
+
+/// Whether a value is among what several sources have, where [`complete()`] may have no room for it.
+pub fn offers(sources: &[Values<'_>], value: &str, wanted: Option<&str>) -> bool {
+    sources.iter().any(|values| match values {
+        Values::Indexed(index) => index.contains(value, wanted),
+        Values::Listed(values) => values.iter().any(|known| known == value),
+        Values::Recent(values) => values.iter().any(|known| &*known.value == value),
+    })
 }
 
 /// The recent values of most weight, these first; of two alike the earlier.
