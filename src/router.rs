@@ -59,6 +59,7 @@ pub fn router(state: AppState) -> Router {
         access: state.access.clone(),
         cookies: Cookies::of(&state.url),
         bearers: state.bearers.clone(),
+        entrance: entrance.clone(),
     });
     let endpoint = mcp::http::Endpoint {
         service: state.mcp.clone(),
