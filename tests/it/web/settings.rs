@@ -28,7 +28,7 @@ async fn settings_shows_the_limits_in_force_and_no_secret() {
     .await;
     let page = settings(&server, "en").await;
     let row = |name: &str, value: &str, unit: &str| {
-        format!("<td><code>{name}</code></td><td>{value}</td><td>{unit}</td>")
+        format!("<td><code>{name}</code></td><td class=\"num\">{value}</td><td>{unit}</td>")
     };
     for (name, value, unit) in [
         ("limits.output_bytes", "123,456", "bytes"),
