@@ -143,7 +143,7 @@ pub fn by(extensions: &Extensions) -> By {
 }
 
 /// Whom a request that costs much is charged to: who they are, and where that is not known their address.
-fn charged(extensions: &Extensions) -> Caller {
+pub(crate) fn charged(extensions: &Extensions) -> Caller {
     match extensions.get::<Actor>() {
         Some(actor) if actor.kind() != Kind::Local => Caller::actor(&actor.name),
         _ => match extensions.get::<ClientAddress>() {

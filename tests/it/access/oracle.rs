@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::{Guarded, Person};
-use crate::support::http::Reply;
+use crate::support::http::{Reply, send};
 
 const PEOPLE: [Person<'static>; 1] = [(
     "prober",
@@ -122,4 +122,43 @@ async fn who_reads_everything_hears_what_the_whole_library_says() {
     let absent = probes("pager://nothing", "It says:").swap_remove(4);
     let taken = ask(&server, "prober", "proposals", &absent).await;
     assert_eq!(taken.status, 201, "{}", taken.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_prompt_includes_shows_in_its_text_and_not_as_a_file() {
+    let text = |word: &str| {
+        format!(
+            "---\ndescription: D\nexamples: [{{ name: e }}]\n---\n{word}\n{{% include \"terms.md\" %}}\n"
+        )
+    };
+    let partial = |word: &str| format!("{{# A note on {word}. #}}The terms are {word}.\n");
+    let server = Guarded::start(
+        &[
+            ("prompts/duty/triage.md", &text("One.")),
+            ("partials/terms.md", &partial("old")),
+        ],
+        &PEOPLE,
+    )
+    .await;
+    server
+        .publish(&[
+            ("prompts/duty/triage.md", &text("Two.")),
+            ("partials/terms.md", &partial("new")),
+        ])
+        .await;
+    for (who, reads) in [("prober", false), ("root", true)] {
+        let path = "/api/v1/prompts/triage/diff?from=v1&to=v2";
+        let diff = server.get(who, path).await;
+        assert_eq!(diff.status, 200, "{}", diff.text());
+        let diff = diff.json();
+        let (source, rendered) = (diff["source"].to_string(), diff["rendered"].to_string());
+        assert!(source.contains("+Two.") && rendered.contains("+The terms are new."));
+        assert_eq!(source.contains("A note on new"), reads, "{who}: {source}");
+        let bearer = server.bearer(who);
+        let headers = [("Authorization", &*bearer), ("Accept", "text/html")];
+        let path = "/prompts/triage/diff?from=v1&to=v2";
+        let page = send(server.address, "GET", path, &headers, b"").await;
+        assert!(page.text().contains("The terms are"), "{who}");
+        assert_eq!(page.text().contains("A note on"), reads, "{who}");
+    }
 }
