@@ -89,7 +89,7 @@ pub struct Came {
 }
 
 /// What a provider says is over.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Over {
     /// One session, by the provider's name of it; none for all of somebody.
     pub session: Option<String>,
