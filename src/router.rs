@@ -59,6 +59,7 @@ pub fn router(state: AppState) -> Router {
         access: state.access.clone(),
         cookies: Cookies::of(&state.url),
         bearers: state.bearers.clone(),
+        entrance: entrance.clone(),
     });
     let endpoint = mcp::http::Endpoint {
         service: state.mcp.clone(),
@@ -75,6 +76,7 @@ pub fn router(state: AppState) -> Router {
         state.upstream.clone(),
         state.url.clone(),
         state.git.is_some(),
+        entrance.tls.clone(),
     );
     let router = Router::new()
         .route("/healthz", get(healthz))
@@ -162,6 +164,7 @@ async fn readyz(State(state): State<AppState>, extensions: Extensions) -> Respon
         &state.registry,
         state.records.as_deref(),
         state.upstream.as_deref(),
+        state.entrance.tls.as_deref(),
     );
     messages.extend(
         state
@@ -169,7 +172,6 @@ async fn readyz(State(state): State<AppState>, extensions: Extensions) -> Respon
             .iter()
             .flat_map(|webhooks| webhooks.messages()),
     );
-    messages.extend(state.entrance.tls.iter().filter_map(|tls| tls.trouble()));
     let following = state.upstream.as_ref().map(|upstream| {
         let settings = upstream.settings();
         let status = upstream.status();

@@ -253,6 +253,7 @@ async fn compose(
     let mut api = Api::new(registry.clone(), previews);
     api.access = access.clone();
     api.token_days = config.access.token_days;
+    api.limits = config.limits_in_force();
     api.sign_in = Arc::new(SignIn::new(config.access.session_days, entrance.clone()));
     api.url = url.as_str().into();
     api.cookies = Cookies::of(&url);

@@ -41,6 +41,17 @@ use crate::workers::Caller;
 
 use preview::Previews;
 
+/// A setting that is a number, as it is in force.
+#[derive(Debug, Clone, Serialize)]
+pub struct Limit {
+    /// Its name, e.g. `limits.output_bytes`.
+    pub name: &'static str,
+    /// What it bounds, for people.
+    pub meaning: &'static str,
+    /// How much.
+    pub value: i64,
+}
+
 /// What the handlers share.
 #[derive(Debug, Clone)]
 pub struct Api {
@@ -64,6 +75,8 @@ pub struct Api {
     pub url: Arc<str>,
     /// Days after which a token ends that says nothing else.
     pub token_days: u32,
+    /// The limits that are in force, in the order in which they are shown.
+    pub limits: Arc<[Limit]>,
     /// Takes changes; none where a work tree is served.
     pub gate: Option<Arc<Gate>>,
     /// What was used, delivered and done; none where a work tree is served.
@@ -92,6 +105,7 @@ impl Api {
             cookies: Cookies::of("http://localhost"),
             url: "http://localhost".into(),
             token_days: 90,
+            limits: Arc::default(),
             gate: None,
             records: None,
             effects: Arc::default(),
@@ -129,7 +143,7 @@ pub fn by(extensions: &Extensions) -> By {
 }
 
 /// Whom a request that costs much is charged to: who they are, and where that is not known their address.
-fn charged(extensions: &Extensions) -> Caller {
+pub(crate) fn charged(extensions: &Extensions) -> Caller {
     match extensions.get::<Actor>() {
         Some(actor) if actor.kind() != Kind::Local => Caller::actor(&actor.name),
         _ => match extensions.get::<ClientAddress>() {

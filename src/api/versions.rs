@@ -314,6 +314,7 @@ async fn compare(
                 prompt,
                 (from, before),
                 (to, after),
+                &|path| actor.may(Action::Read, path),
             )
             .map_err(|error| internal(&error))?;
             Ok(Answer {

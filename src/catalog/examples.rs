@@ -1,15 +1,17 @@
 //! Examples are tests: each is rendered at every check of what it depends on. And the gate: a prompt that hits a limit
 //! with its examples, with nothing, or with much, is not published.
 
+use std::collections::BTreeMap;
+
 use crate::prompt::parse::PromptFile;
 use crate::prompt::problem::{Problem, Severity};
-use crate::prompt::render::Stopped;
+use crate::prompt::render::{Stopped, render_uri};
 use crate::prompt::scan;
 use crate::prompt::{
     BoundArguments, Content, Lane, Limits, Prompt, RenderError, Rendered, ResolvedResources, render,
 };
 
-use super::Catalog;
+use super::{Catalog, Lookup, ResolveError};
 
 /// What much text is made of: everything that a template may split, count or escape by.
 const MUCH: &str = "one, two; \"three\" | four: <five> & six/seven = 8\n  - a line\t한글\n";
@@ -267,6 +269,82 @@ fn unaided(
         format!("the prompt cannot be rendered {when}: {error}"),
         Some(hint.into()),
     ))
+}
+
+/// The codes of such problems.
+const BOUND: [&str; 8] = [
+    "missing-resource",
+    "unknown-scheme",
+    "resource-type",
+    "example-fails",
+    "example-expect",
+    "render-fails",
+    "render-limit",
+    OVER_BUDGET,
+];
+
+/// Whether a problem may tell what a bound resource says, or that it is there.
+pub fn tells_of_resources(problem: &Problem) -> bool {
+    BOUND.contains(&problem.code)
+}
+
+impl Catalog {
+    /// What a prompt's text binds, in its examples or without any, that is not in this catalog, which is one as somebody
+    /// sees it ([`Catalog::seen`]). Where they may not read all resources of a scheme, a binding that need not find anything
+    /// must as well: that it finds nothing would tell what is there.
+    pub fn unmet(&self, path: &str, text: &str, sees: &dyn Fn(&str) -> bool) -> Vec<Problem> {
+        let mut draft = self.draft(path, text, &BTreeMap::new());
+        draft.problems.retain(tells_of_resources);
+        let mut problems = draft.problems;
+        let Some(prompt) = draft.prompt.filter(|prompt| !prompt.bindings.is_empty()) else {
+            return problems;
+        };
+        for example in &prompt.examples {
+            let given = example.arguments.iter();
+            let given = given.map(|(n, v)| (n.as_str(), v.as_str()));
+            if let Some(error) = self.not_met(&prompt, given, true, sees) {
+                let message = format!("example `{}` fails: {error}", example.name);
+                problems.push(of_bindings("example-fails", path, message));
+            }
+        }
+        // as the check does it
+        let unaided = prompt.examples.is_empty() || stand_ins(&prompt).next().is_none();
+        if unaided && let Some(error) = self.not_met(&prompt, stand_ins(&prompt), false, sees) {
+            let message = format!("the prompt cannot be rendered without an example: {error}");
+            problems.push(of_bindings("render-fails", path, message));
+        }
+        problems
+    }
+
+    /// The first binding that finds nothing and must; with `strict`, one that is required must wherever it looks.
+    fn not_met<'a>(
+        &self,
+        prompt: &Prompt,
+        given: impl Iterator<Item = (&'a str, &'a str)>,
+        strict: bool,
+        sees: &dyn Fn(&str) -> bool,
+    ) -> Option<ResolveError> {
+        let bound = BoundArguments::bind(&prompt.arguments, given, &self.limits).ok()?;
+        prompt.bindings.iter().enumerate().find_map(|(i, binding)| {
+            let uri = render_uri(prompt, i, &bound).ok()?;
+            let (scheme, _) = uri.split_once("://")?;
+            // no file has this name: only who sees the whole folder sees it
+            let folder = format!("resources/{}/.", scheme.to_ascii_lowercase());
+            let must = (strict && binding.required) || !sees(&folder);
+            let missing = matches!(self.resource(&uri), Lookup::Missing);
+            (must && missing).then(|| ResolveError::MissingResource {
+                binding: binding.name.to_string(),
+                near: self.near(&uri),
+                uri: uri.chars().take(200).collect(),
+            })
+        })
+    }
+}
+
+fn of_bindings(code: &'static str, path: &str, message: String) -> Problem {
+    let hint = "bind what you may read, or ask an admin of this server for the role reader there";
+    let path = path.into();
+    Problem::whole(Severity::Error, code, &path, message, Some(hint.into()))
 }
 
 fn outcome<'a>(

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::api::Limit;
 use crate::mcp::clients::Inline;
 use crate::prompt::Limits;
 use crate::prompt::problem::nearest;
@@ -305,6 +306,21 @@ impl Config {
             );
         }
         out
+    }
+
+    /// Every setting that is a number: nothing else is a limit, and no number is a secret.
+    pub fn limits_in_force(&self) -> Arc<[Limit]> {
+        let default = Self::default();
+        keys()
+            .filter(|key| (key.get)(&default).parse::<i64>().is_ok())
+            .filter_map(|key| {
+                Some(Limit {
+                    name: key.name,
+                    meaning: key.meaning,
+                    value: (key.get)(self).parse().ok()?,
+                })
+            })
+            .collect()
     }
 
     /// The settings of the gate; `url` is the address that clients use.

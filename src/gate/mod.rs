@@ -34,7 +34,7 @@ use crate::git::{GitError, MAIN, Repository};
 use crate::prompt::{Problem, secrets};
 use crate::proposals::Proposals;
 use crate::records::Records;
-use crate::registry::candidate::Checked;
+use crate::registry::candidate::{Checked, Viewer};
 use crate::registry::{OpenError, Registry};
 use crate::starter;
 use crate::upstream::{ADOPTED, Closed};
@@ -306,7 +306,15 @@ impl Gate {
                 refused += 1;
                 continue;
             }
-            let checked = self.check(&repository, &commit, cancel)?;
+            let base = match kind {
+                Kind::Main => Some(update.old.clone()),
+                Kind::Propose(_) => repository.main_tip()?,
+                _ => None,
+            };
+            let base = base.as_deref();
+            // what a deed brings (a merge, a restore) was written by somebody else
+            let writes = base.is_some() && question.deed.is_none();
+            let checked = self.check_for(&actor, writes, &repository, base, &commit, cancel)?;
             let largest = self.registry.limits().resource_file_bytes;
             let leaks = leaks::find(&repository, &commit, largest)?;
             if !leaks.all {
@@ -316,14 +324,8 @@ impl Gate {
                 );
             }
             let mut leaked = leaks.found;
-            let base = match kind {
-                Kind::Main => Some(update.old.clone()),
-                Kind::Propose(_) => repository.main_tip()?,
-                _ => None,
-            };
             if base.is_some() {
                 let served = self.registry.snapshot().latest.clone();
-                let base = base.as_deref();
                 let shown = permit::shown_unread(&actor, &served, &repository, base, &commit)?;
                 leaked.extend(shown);
             }
@@ -464,8 +466,51 @@ impl Gate {
         Ok(checked)
     }
 
+    /// The same as it is told to somebody, who has written the commit (`writes`) or only brings it.
+    fn check_for(
+        &self,
+        actor: &Actor,
+        writes: bool,
+        repository: &Repository,
+        base: Option<&str>,
+        commit: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<Checked>, JudgeError> {
+        if actor.sees_all() {
+            return self.check(repository, commit, cancel);
+        }
+        let checked = if writes {
+            let sees = |path: &str| actor.may(Action::Read, path);
+            let viewer = Viewer {
+                sees: &sees,
+                prompts: permit::changed_prompts(repository, base, commit)?,
+            };
+            let registry = &self.registry;
+            Arc::new(registry.check_for(repository, commit, Some(&viewer), cancel)?)
+        } else {
+            self.check(repository, commit, cancel)?
+        };
+        self.kept().put(kept_as(commit, actor), checked.clone());
+        Ok(checked)
+    }
+
+    /// What the check of a commit found, as somebody may see it.
+    fn found(&self, commit: &str, actor: &Actor) -> Option<Arc<Checked>> {
+        let checked = self.kept().get(&kept_as(commit, actor)).cloned()?;
+        Some(permit::seen_by(actor, &checked))
+    }
+
     fn kept(&self) -> std::sync::MutexGuard<'_, LruCache<String, Arc<Checked>>> {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Under what the check of a commit is kept: its words are not the same for everybody.
+fn kept_as(commit: &str, actor: &Actor) -> String {
+    if actor.sees_all() {
+        commit.to_owned()
+    } else {
+        format!("{commit} {actor}")
     }
 }
 

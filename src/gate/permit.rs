@@ -122,12 +122,7 @@ pub(super) fn shown_unread(
     };
     let seen = catalog.seen(|path| actor.may(Action::Read, path));
     let blobs = repository.blobs()?;
-    let read = |commit: &str, path: &str| -> Result<Option<String>, GitError> {
-        match blobs.file(commit, path)? {
-            Some(id) if blobs.size(id)? <= MAX_FILE => Ok(String::from_utf8(blobs.read(id)?).ok()),
-            _ => Ok(None),
-        }
-    };
+    let read = |commit: &str, path: &str| read(&blobs, commit, path);
     let missing = |path: &str, text: &str, partials: &BTreeMap<String, String>| {
         let mut problems = seen.draft(path, text, partials).problems;
         problems.retain(|problem| problem.code == "include-missing");
@@ -195,6 +190,43 @@ pub(super) fn shown_unread(
     Ok(out)
 }
 
+/// The prompts that a commit changes since it parted from `base`, path and text.
+pub(super) fn changed_prompts(
+    repository: &Repository,
+    base: Option<&str>,
+    tip: &str,
+) -> Result<Vec<(String, String)>, GitError> {
+    let blobs = repository.blobs()?;
+    let paths: BTreeSet<String> = match base.filter(|base| *base != NOTHING) {
+        Some(base) => {
+            let fork = repository.merge_base(tip, base)?;
+            between(&blobs, fork.as_deref().unwrap_or(base), tip)?
+        }
+        None => {
+            let files = repository.tree(tip)?;
+            files.into_iter().map(|entry| text(&entry.path)).collect()
+        }
+    };
+    let mut out = Vec::new();
+    for path in paths
+        .into_iter()
+        .filter(|path| path.starts_with("prompts/"))
+    {
+        if let Some(text) = read(&blobs, tip, &path)? {
+            out.push((path, text));
+        }
+    }
+    Ok(out)
+}
+
+/// A text of a commit; none where there is none, or where it is too large.
+fn read(blobs: &Blobs, commit: &str, path: &str) -> Result<Option<String>, GitError> {
+    match blobs.file(commit, path)? {
+        Some(id) if blobs.size(id)? <= MAX_FILE => Ok(String::from_utf8(blobs.read(id)?).ok()),
+        _ => Ok(None),
+    }
+}
+
 /// What a check found, without what an actor does not see.
 pub(super) fn seen_by(actor: &Actor, checked: &Arc<Checked>) -> Arc<Checked> {
     if actor.sees_all() {
@@ -206,11 +238,8 @@ pub(super) fn seen_by(actor: &Actor, checked: &Arc<Checked>) -> Arc<Checked> {
         .filter(|problem| actor.may(Action::Read, &problem.path))
         .map(|problem| seen_problem(actor, problem))
         .collect();
-    seen.published.retain(|prompt| {
-        let slash = if prompt.folder.is_empty() { "" } else { "/" };
-        let path = format!("prompts/{}{slash}{}.md", prompt.folder, prompt.name);
-        actor.may(Action::Read, &path)
-    });
+    seen.published
+        .retain(|prompt| actor.may(Action::Read, &prompt.path()));
     // where they were is not said
     seen.removed.clear();
     seen.resources_changed = 0;

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::publish::{PublishError, blocking};
 use super::wire::{Answer, Hook, Proposed, Question, Update};
-use super::{Gate, install, permit, who};
+use super::{Gate, install, who};
 use crate::access::{Action, Actor, By};
 use crate::git::commit::{Apart, Edit, Message};
 use crate::git::history::NOTHING;
@@ -264,8 +264,7 @@ impl Gate {
             return Err(PublishError::Forbidden { lines: all });
         }
         if !accepted {
-            let checked = self.kept().get(&head).cloned();
-            let checked = checked.map(|checked| permit::seen_by(&by.actor, &checked));
+            let checked = self.found(&head, &by.actor);
             return Err(PublishError::Refused {
                 lines: all,
                 checked,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::wire::{Answer, Deed, Hook, Judged, Question, Update};
-use super::{Checked, Gate, permit};
+use super::{Checked, Gate};
 use crate::access::{Actor, By};
 use crate::git::commit::{Apart, Edit, Message};
 use crate::git::history::{NOTHING, RefEdit};
@@ -187,8 +187,7 @@ impl Gate {
                 if forbidden {
                     return Err(PublishError::Forbidden { lines });
                 }
-                let checked = self.kept().get(&commit).cloned();
-                let checked = checked.map(|checked| permit::seen_by(&by.actor, &checked));
+                let checked = self.found(&commit, &by.actor);
                 return Err(PublishError::Refused { lines, checked });
             }
             let gate = self.clone();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::wire::{Answer, Question};
-use super::{Gate, lines, permit, who};
+use super::{Gate, lines, who};
 use crate::access::Actor;
 use crate::git::MAIN;
 use crate::git::history::NOTHING;
@@ -110,8 +110,7 @@ impl Gate {
                     .map_or("nothing", |id| id.get(..7).unwrap_or(id))
             )];
         }
-        let checked = self.kept().get(&commit).cloned();
-        let Some(checked) = checked else {
+        let Some(checked) = self.found(&commit, actor) else {
             return vec![format!("served at {}/mcp", self.settings.url)];
         };
         let (generation, changes) = (snapshot.generation, &snapshot.changes);
@@ -122,10 +121,6 @@ impl Gate {
         ]
         .contains(&generation);
         let clients = self.clients.as_ref().filter(|_| told).map(|count| count());
-        lines::published(
-            &permit::seen_by(actor, &checked),
-            clients,
-            &self.settings.url,
-        )
+        lines::published(&checked, clients, &self.settings.url)
     }
 }

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{ClientAddress, json_error};
+use super::{Attempt, ClientAddress, Entrance, json_error, too_many_requests};
 use crate::access::{Access, Actor, Credential, Denied, Need, need};
 use crate::identity::bearer::{self, Bearers, is_jwt};
 
@@ -65,6 +65,8 @@ pub struct Door {
     pub cookies: Cookies,
     /// Takes access tokens of an OpenID provider, where there is one.
     pub bearers: Option<Arc<Bearers>>,
+    /// Counts the credentials that nobody has.
+    pub entrance: Arc<Entrance>,
 }
 
 /// Puts the [`Actor`] into a request, and refuses what the table of URLs does.
@@ -83,7 +85,12 @@ pub async fn actor(State(door): State<Arc<Door>>, mut request: Request, next: Ne
                 tracing::debug!("a credential that lets nobody in");
                 Actor::nobody()
             }
-            Err(refused) => return refused.answer(&request, door.bearers.as_deref()),
+            Err(refused) => {
+                return match door.wait(&refused, client) {
+                    Some(seconds) => too_many_requests(GUESSED, seconds),
+                    None => refused.answer(&request, door.bearers.as_deref()),
+                };
+            }
         }
     };
     // who asks for what is not there is told so by the router
@@ -115,6 +122,9 @@ pub async fn actor(State(door): State<Arc<Door>>, mut request: Request, next: Ne
     next.run(request).await
 }
 
+/// What is said to who shows one wrong token after another.
+const GUESSED: &str = "this address has shown too many tokens that nobody has; set a token that is known here, and try again later";
+
 /// Why a request goes no further.
 enum Refused {
     /// It has no credential.
@@ -123,6 +133,8 @@ enum Refused {
     Denied(Denied),
     /// It has an access token that is not good; one line.
     Token(String),
+    /// It has one that was good.
+    TokenOver,
     /// It has an access token without the scope that it takes.
     Scope(String),
     /// Whether its access token is good cannot be found out now; one line.
@@ -141,6 +153,24 @@ fn is_public(request: &Request) -> bool {
 }
 
 impl Door {
+    /// For how many seconds a token that is refused is not told from another, after too many of its address that nobody
+    /// has. A token was looked at first: one that is good is never kept waiting.
+    fn wait(&self, refused: &Refused, client: Option<ClientAddress>) -> Option<u64> {
+        // one that has ended or was revoked is no guess: its program needs to hear that it wants another
+        let guess = matches!(
+            refused,
+            Refused::Denied(Denied::Unknown) | Refused::Token(_)
+        );
+        let attempt = Attempt::Token(client.filter(|_| guess)?.ip);
+        match self.entrance.backoff.check(attempt) {
+            Err(wait) => Some(wait.as_secs() + 1),
+            Ok(()) => {
+                self.entrance.backoff.failed(attempt);
+                None
+            }
+        }
+    }
+
     /// Who the headers say it is.
     async fn presented(
         &self,
@@ -159,6 +189,7 @@ impl Door {
                 let actor = bearers.actor(&token, peer.as_deref()).await;
                 return actor.map_err(|refused| match refused {
                     bearer::Refused::Token(why) => Refused::Token(why),
+                    bearer::Refused::Over => Refused::TokenOver,
                     bearer::Refused::Denied(denied) => Refused::Denied(denied),
                     bearer::Refused::Unavailable(why) => Refused::Unavailable(why),
                     bearer::Refused::Scope => {
@@ -242,6 +273,10 @@ impl Refused {
                 StatusCode::UNAUTHORIZED,
                 format!("{why}; sign in again to get another"),
             ),
+            Self::TokenOver => (
+                StatusCode::UNAUTHORIZED,
+                "the token has expired; sign in again to get another".to_owned(),
+            ),
             Self::Scope(scope) => (
                 StatusCode::FORBIDDEN,
                 format!("the access token lacks the scope {scope}; ask for it when signing in"),
@@ -266,7 +301,7 @@ impl Refused {
             _ if git && status == StatusCode::UNAUTHORIZED => {
                 "Basic realm=\"Cuebook\", charset=\"UTF-8\"".to_owned()
             }
-            Self::Denied(_) | Self::Token(_) => {
+            Self::Denied(_) | Self::Token(_) | Self::TokenOver => {
                 "Bearer realm=\"Cuebook\", error=\"invalid_token\"".to_owned()
             }
             Self::Nobody => "Bearer realm=\"Cuebook\"".to_owned(),

@@ -23,6 +23,9 @@ const FORGOTTEN: Duration = Duration::from_mins(15);
 pub enum Attempt<'a> {
     /// Those from an address: 20 are free, then 1 s and twice as long each time, 5 minutes at most.
     Address(IpAddr),
+    /// Tokens from an address that nobody has: 20 are free, then the same, 1 minute at most. They are counted apart, so that
+    /// a program with an old token keeps nobody of its network from signing in.
+    Token(IpAddr),
     /// Those for a name, from anywhere: 5 are free, then the same, 30 s at most, so that nobody is kept out by a stranger
     /// who types the name.
     Name(&'a str),
@@ -31,7 +34,7 @@ pub enum Attempt<'a> {
 impl Attempt<'_> {
     fn free(self) -> u32 {
         match self {
-            Self::Address(_) => 20,
+            Self::Address(_) | Self::Token(_) => 20,
             Self::Name(_) => 5,
         }
     }
@@ -39,6 +42,7 @@ impl Attempt<'_> {
     fn longest(self) -> Duration {
         match self {
             Self::Address(_) => Duration::from_mins(5),
+            Self::Token(_) => Duration::from_mins(1),
             Self::Name(_) => Duration::from_secs(30),
         }
     }
@@ -48,6 +52,7 @@ impl Attempt<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     Address(Network),
+    Token(Network),
     Name(u64),
 }
 
@@ -142,6 +147,7 @@ impl Backoff {
     fn key(&self, attempt: Attempt<'_>) -> Key {
         match attempt {
             Attempt::Address(ip) => Key::Address(ip.into()),
+            Attempt::Token(ip) => Key::Token(ip.into()),
             Attempt::Name(name) => Key::Name(self.hasher.hash_one(name.to_lowercase())),
         }
     }
@@ -158,9 +164,11 @@ mod tests {
     const ADDRESS: Attempt<'_> =
         Attempt::Address(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)));
 
+    const TOKEN: Attempt<'_> = Attempt::Token(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)));
+
     #[test]
     fn some_failures_are_free_and_then_each_wait_is_twice_the_last_up_to_a_most() {
-        for attempt in [ADDRESS, Attempt::Name("kim")] {
+        for attempt in [ADDRESS, TOKEN, Attempt::Name("kim")] {
             let backoff = Backoff::new();
             let mut now = Instant::now();
             for _ in 0..attempt.free() {
@@ -191,6 +199,7 @@ mod tests {
         }
         assert!(backoff.check_at(Attempt::Name("kim"), now).is_err());
         assert_eq!(backoff.check_at(Attempt::Name("lee"), now), Ok(()));
+        assert_eq!(backoff.check_at(TOKEN, now), Ok(()));
         let other = Attempt::Address(IpAddr::from([192, 0, 2, 2]));
         assert_eq!(backoff.check_at(other, now), Ok(()));
         backoff.succeeded("KIM");

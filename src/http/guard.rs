@@ -76,6 +76,13 @@ impl Allowed {
         Ok(())
     }
 
+    /// Whether a request names the public URL and not this machine: what a browser keeps of `localhost` counts for every port
+    /// of it, also for those that are not ours.
+    pub(super) fn is_public(&self, headers: &HeaderMap) -> bool {
+        let host = headers.get(HOST).map(text);
+        host.is_some_and(|host| !is_loopback(host) && self.serves_host(host))
+    }
+
     fn serves_host(&self, host: &str) -> bool {
         is_loopback(host)
             || self.public.as_ref().is_some_and(|(scheme, authority)| {

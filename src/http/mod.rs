@@ -94,10 +94,11 @@ async fn outer(
     next: Next,
 ) -> Response {
     let id = RequestId::new();
-    let client = request
-        .extensions()
-        .get::<Peer>()
-        .map(|peer| entrance.proxies.client(*peer, request.headers()));
+    let peer = request.extensions().get::<Peer>().copied();
+    let client = peer.map(|peer| entrance.proxies.client(peer, request.headers()));
+    // a proxy that ends TLS says it for itself
+    let strict =
+        peer.is_some_and(|peer| peer.encrypted) && entrance.allowed.is_public(request.headers());
     let counted = client.map_or(Ok(()), |client| entrance.rates.address(client));
     let mut response = if let Err(too_many) = counted {
         too_many.response()
@@ -117,6 +118,13 @@ async fn outer(
         headers.insert(REQUEST_ID, value);
     }
     secure(headers);
+    if strict {
+        // for a year (RFC 6797); hosts below this one are not ours to bind
+        headers.insert(
+            header::STRICT_TRANSPORT_SECURITY,
+            HeaderValue::from_static("max-age=31536000"),
+        );
+    }
     response
 }
 

@@ -29,6 +29,8 @@ pub struct Settings {
 pub enum Refused {
     /// It is not good; one line.
     Token(String),
+    /// It was good, and its time is over.
+    Over,
     /// It has no scope of this server.
     Scope,
     /// Its owner is not let in.
@@ -80,6 +82,7 @@ impl Bearers {
             .await
             .map_err(|error| match error {
                 Unbelieved::Token(why) => Refused::Token(why.to_owned()),
+                Unbelieved::Over => Refused::Over,
                 Unbelieved::Unreachable(error) => {
                     tracing::error!(%error, "an access token could not be verified");
                     Refused::Unavailable(error.to_string())

@@ -35,6 +35,9 @@ pub(super) enum Unbelieved {
     /// It is not one of this provider, or not for this server, or not now.
     #[error("{0}")]
     Token(&'static str),
+    /// It was one, and its time is over.
+    #[error("the token has expired")]
+    Over,
     /// Whether it is cannot be found out now.
     #[error(transparent)]
     Unreachable(#[from] Unreachable),
@@ -215,7 +218,7 @@ impl Keys {
             .iter()
             .map(ToString::to_string)
             .collect::<HashSet<_>>();
-        let mut why = "no key of the provider has signed the token";
+        let mut why = Unbelieved::Token("no key of the provider has signed the token");
         for key in keys {
             let Ok(key) = DecodingKey::from_jwk(&key) else {
                 continue;
@@ -225,7 +228,7 @@ impl Keys {
                 Err(error) => why = reason(&error),
             }
         }
-        Err(Unbelieved::Token(why))
+        Err(why)
     }
 }
 
@@ -249,17 +252,18 @@ fn fits(key: &Jwk, key_id: Option<&str>, algorithm: Algorithm) -> bool {
     named && signs && own
 }
 
-fn reason(error: &jsonwebtoken::errors::Error) -> &'static str {
+fn reason(error: &jsonwebtoken::errors::Error) -> Unbelieved {
     use jsonwebtoken::errors::ErrorKind;
-    match error.kind() {
-        ErrorKind::ExpiredSignature => "the token has expired",
+    Unbelieved::Token(match error.kind() {
+        // the signature was looked at first
+        ErrorKind::ExpiredSignature => return Unbelieved::Over,
         ErrorKind::ImmatureSignature => "the token is not valid yet",
         ErrorKind::InvalidIssuer => "the token is from another issuer",
         ErrorKind::InvalidAudience => "the token is for another audience",
         ErrorKind::MissingRequiredClaim(_) => "the token lacks a claim that is needed",
         ErrorKind::InvalidSignature => "the signature of the token is wrong",
         _ => "the token cannot be verified",
-    }
+    })
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ pub struct Came {
 }
 
 /// What a provider says is over.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Over {
     /// One session, by the provider's name of it; none for all of somebody.
     pub session: Option<String>,
@@ -286,6 +286,7 @@ impl Login {
             .await
             .map_err(|error| match error {
                 Unbelieved::Token(why) => LoginError::Unbelieved(why.to_owned()),
+                over @ Unbelieved::Over => LoginError::Unbelieved(over.to_string()),
                 Unbelieved::Unreachable(error) => LoginError::Unreachable(error),
             })?;
         let event = claims.get("events").and_then(|events| events.get(LOGOUT));

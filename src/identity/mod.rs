@@ -106,6 +106,14 @@ pub enum NotHere {
     Store(#[from] StoreError),
 }
 
+/// Runs a change to its end, whoever waits for it: one that was cut would be in the database and not in force.
+async fn whole<T: Send + 'static>(change: impl Future<Output = T> + Send + 'static) -> T {
+    match tokio::spawn(change).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
 /// Finds who somebody is here, and makes them known when they come for the first time.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
@@ -131,6 +139,17 @@ impl Arrivals {
         if let Some(known) = self.access.by_subject(&key) {
             return Ok(known);
         }
+        let (arrivals, said) = (self.clone(), said.clone());
+        let peer = peer.map(str::to_owned);
+        whole(async move { arrivals.make_known(&said, key, peer).await }).await
+    }
+
+    async fn make_known(
+        &self,
+        said: &Said,
+        key: String,
+        peer: Option<String>,
+    ) -> Result<String, NotHere> {
         let Some(store) = self.access.store().filter(|_| self.create) else {
             return Err(NotHere::Unknown);
         };
@@ -171,7 +190,7 @@ impl Arrivals {
             let entry = AuditEntry {
                 at: row.created_at,
                 actor: row.created_by.clone(),
-                origin: peer.map(str::to_owned),
+                origin: peer,
                 action: "person-add".into(),
                 subject: Some(free.clone()),
                 detail: Some(format!("known to {}", said.issuer)),
@@ -186,6 +205,11 @@ impl Arrivals {
 
     /// Puts somebody who signs in into the groups that the provider says, and out of those it said before.
     pub async fn join(&self, name: &str, groups: &[String]) -> Result<(), StoreError> {
+        let (arrivals, name, groups) = (self.clone(), name.to_owned(), groups.to_vec());
+        whole(async move { arrivals.join_now(&name, &groups).await }).await
+    }
+
+    async fn join_now(&self, name: &str, groups: &[String]) -> Result<(), StoreError> {
         let Some(store) = self.access.store() else {
             return Ok(());
         };
@@ -226,6 +250,40 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn groups_are_in_force_though_whoever_signs_in_has_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("cuebook.db"))
+            .await
+            .unwrap();
+        let access = Arc::new(Access::closed(Some(store)).await.unwrap());
+        let arrivals = Arrivals::new(access.clone(), None, true);
+        let said = Said {
+            issuer: "https://id.example.com".into(),
+            subject: "7".into(),
+            name: Some("ana".into()),
+            ..Said::default()
+        };
+        let groups = ["sre".to_owned()];
+        let in_force = async |what: &dyn Fn() -> bool| {
+            let ends = std::time::Instant::now() + Duration::from_secs(20);
+            while !what() {
+                assert!(std::time::Instant::now() < ends, "it was cut");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        // asked for once, and not waited for
+        let _ = tokio::time::timeout(Duration::ZERO, arrivals.find(&said, None)).await;
+        in_force(&|| access.by_subject(&said.key()).is_some()).await;
+        let _ = tokio::time::timeout(Duration::ZERO, arrivals.join("ana", &groups)).await;
+        in_force(&|| {
+            let rows = access.rows();
+            rows.memberships.iter().any(|m| m.group_name == "sre")
+        })
+        .await;
+    }
 
     #[test]
     fn claims_are_read_as_far_as_they_can_be_trusted() {

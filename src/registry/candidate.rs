@@ -30,7 +30,34 @@ pub struct Checked {
     pub resources_changed: usize,
 }
 
+/// Somebody who does not see the whole library, and what they change.
+pub struct Viewer<'a> {
+    /// Whether they see a path.
+    pub sees: &'a dyn Fn(&str) -> bool,
+    /// The prompts that they change, path and text.
+    pub prompts: Vec<(String, String)>,
+}
+
 impl Checked {
+    /// Takes what a prompt binds and its author does not see for what is not there: examples are rendered with the whole
+    /// library, so what they expect of a resource would tell what it says.
+    fn see(&mut self, catalog: &Catalog, viewer: &Viewer<'_>) {
+        // what a prompt includes is a part of it
+        let seen = catalog.seen(|path| path.starts_with("partials/") || (viewer.sees)(path));
+        for (path, text) in &viewer.prompts {
+            let unmet = seen.unmet(path, text, viewer.sees);
+            if unmet.is_empty() {
+                continue;
+            }
+            self.problems.retain(|problem| {
+                *problem.path != **path || !examples::tells_of_resources(problem)
+            });
+            self.problems.extend(unmet);
+            self.published.retain(|prompt| prompt.path() != *path);
+        }
+        self.errors = self.problems.iter().filter(|p| p.is_error()).count();
+    }
+
     /// Whether nothing refuses it.
     pub fn is_clean(&self) -> bool {
         self.errors == 0
@@ -55,6 +82,14 @@ pub struct PublishedPrompt {
     pub arguments: usize,
     /// What happens to it.
     pub kind: PublishedKind,
+}
+
+impl PublishedPrompt {
+    /// Its path, e.g. `prompts/sre/triage.md`.
+    pub fn path(&self) -> String {
+        let slash = if self.folder.is_empty() { "" } else { "/" };
+        format!("prompts/{}{slash}{}.md", self.folder, self.name)
+    }
 }
 
 /// What a commit does to a prompt.
@@ -91,6 +126,17 @@ impl Registry {
         commit: &str,
         cancel: &CancellationToken,
     ) -> Result<Checked, OpenError> {
+        self.check_for(repository, commit, None, cancel)
+    }
+
+    /// The same as it is told to somebody who does not see the whole library.
+    pub fn check_for(
+        &self,
+        repository: &Repository,
+        commit: &str,
+        viewer: Option<&Viewer<'_>>,
+        cancel: &CancellationToken,
+    ) -> Result<Checked, OpenError> {
         let base = self.snapshot();
         let kept = || {
             self.over_budget
@@ -98,13 +144,29 @@ impl Registry {
                 .unwrap_or_else(PoisonError::into_inner)
         };
         let key = (commit.to_owned(), base.generation);
-        if let Some(checked) = kept().get(&key).cloned() {
+        let known = kept().get(&key).cloned();
+        if let Some(mut checked) = known {
+            if viewer.is_some() {
+                // that it costs too much is all that is sure to tell nothing else
+                checked.problems.retain(|problem| {
+                    problem.code == examples::OVER_BUDGET || !examples::tells_of_resources(problem)
+                });
+                checked.published.clear();
+                checked.errors = checked.problems.iter().filter(|p| p.is_error()).count();
+            }
             return Ok(checked);
         }
         let check = self.renderer().check(cancel.clone());
         let (update, checked) = read_again(OpenError::git, || {
             let update = self.build_commit(repository, commit, Some(&base.latest), &check)?;
             let mut checked = checked(&update);
+            if checked.is_over_budget() {
+                // whoever asks again, as a poll does, is told the same for nothing
+                kept().put(key.clone(), checked.clone());
+            }
+            if let Some(viewer) = viewer {
+                checked.see(&update.catalog, viewer);
+            }
             if checked.is_clean() {
                 let found = self.label_problems(repository, commit, &update.catalog, &check)?;
                 checked.errors += found.len();
@@ -112,10 +174,6 @@ impl Registry {
             }
             Ok((update, checked))
         })?;
-        if checked.is_over_budget() {
-            // whoever asks again, as a poll does, is told the same for nothing
-            kept().put(key, checked.clone());
-        }
         if checked.is_clean() {
             let candidate = Candidate {
                 update,

@@ -29,7 +29,7 @@ const NONCE: &str = "0000000000000000";
 /// Two versions, compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// A unified diff of the prompt's file and of the partials it includes.
+    /// A unified diff of the prompt's file and of the partials it includes, those that may be read by themselves.
     pub source: String,
     /// For each example of either version: its name, and a unified diff of what it renders to; empty where that is the
     /// same.
@@ -53,7 +53,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Compares two versions of a prompt that is served. Blocks: reads both, and renders their examples.
+/// Compares two versions of a prompt that is served. Blocks: reads both, and renders their examples. What a prompt includes
+/// is a part of what it renders to; of the files themselves, those that `sees` says yes to are shown.
 pub fn compare(
     registry: &Registry,
     repository: &Repository,
@@ -61,6 +62,7 @@ pub fn compare(
     prompt: &Prompt,
     (from, before): (u64, &Version),
     (to, after): (u64, &Version),
+    sees: &dyn Fn(&str) -> bool,
 ) -> Result<Compared, VersionsError> {
     let blobs = repository.blobs()?;
     let (old, new) = (
@@ -74,7 +76,7 @@ pub fn compare(
         &format!("v{to}/{}", after.path),
     );
     let partials = |files: &Files| -> BTreeMap<String, String> {
-        let all = files.partials.iter();
+        let all = files.partials.iter().filter(|(path, _)| sees(path));
         all.map(|(path, bytes)| (path.to_string(), text(bytes)))
             .collect()
     };

@@ -134,6 +134,7 @@ async fn made(web: &Web, visit: &Visit) -> ActivityPage {
                 &web.api.registry,
                 web.api.records.as_deref(),
                 web.upstream.as_deref(),
+                web.tls.as_deref(),
             )
         } else {
             Vec::new()

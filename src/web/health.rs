@@ -1,5 +1,6 @@
 //! What is not as it should be, a line each with what to do: for `/readyz` and for the page of the activity.
 
+use crate::http::Tls;
 use crate::records::Records;
 use crate::registry::{Registry, Status};
 use crate::upstream::Upstream;
@@ -9,6 +10,7 @@ pub fn messages(
     registry: &Registry,
     records: Option<&Records>,
     upstream: Option<&Upstream>,
+    tls: Option<&Tls>,
 ) -> Vec<String> {
     let mut messages = of_status(&registry.snapshot().status);
     if let Some(error) = registry.counting_error() {
@@ -22,6 +24,9 @@ pub fn messages(
         let url = &upstream.settings().remote.url;
         let error = upstream.status().error;
         messages.extend(error.map(|error| format!("following {url}: {error}")));
+    }
+    if let Some(tls) = tls {
+        messages.extend(tls.trouble().into_iter().chain(tls.ending()));
     }
     messages
 }

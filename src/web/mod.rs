@@ -33,6 +33,7 @@ use axum::http::header;
 use axum::routing::{get, post};
 
 use crate::api::Api;
+use crate::http::Tls;
 use crate::mcp;
 use crate::upstream::Upstream;
 
@@ -54,6 +55,8 @@ pub struct Web {
     pub url: Arc<str>,
     /// Whether git clients are served.
     pub git: bool,
+    /// The certificate, where the server speaks TLS itself.
+    pub tls: Option<Arc<Tls>>,
     /// Makes and checks the token of forms.
     pub csrf: Arc<Csrf>,
 }
@@ -66,6 +69,7 @@ impl Web {
         upstream: Option<Arc<Upstream>>,
         url: Arc<str>,
         git: bool,
+        tls: Option<Arc<Tls>>,
     ) -> Self {
         Self {
             api,
@@ -73,6 +77,7 @@ impl Web {
             upstream,
             url,
             git,
+            tls,
             csrf: Arc::default(),
         }
     }

@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 use super::compat::{Shape, Shown, shown};
 use super::library::{DAYS, Label, bars, labels, uses};
 use super::page::{Failure, Page, answer};
-use super::rendering::{Rendering, caller, render};
+use super::rendering::{Rendering, render};
 use super::text::{Lang, Query};
 use super::visit::Visit;
 use super::waiting::{self, Waiting};
 use super::{Web, layout};
 use crate::access::Action;
+use crate::api::charged;
 use crate::catalog::Catalog;
 use crate::prompt::selector::Selector;
 use crate::prompt::{Argument, At, Lane, Prompt};
@@ -173,7 +174,7 @@ pub(super) async fn page(
     Path(name): Path<String>,
     request: Request,
 ) -> Response {
-    let caller = caller(request.extensions());
+    let caller = charged(request.extensions());
     let page = made(&web, &visit, &caller, &name, None).await;
     answer(&web, &visit, page).await
 }
@@ -185,7 +186,7 @@ pub(super) async fn typed(
     Path(name): Path<String>,
     request: Request,
 ) -> Response {
-    let caller = caller(request.extensions());
+    let caller = charged(request.extensions());
     let page = match layout::form(&web, &visit, request.into_body()).await {
         Ok(fields) => made(&web, &visit, &caller, &name, Some(&fields)).await,
         Err(failure) => Err(failure),

@@ -1,10 +1,7 @@
 //! A prompt rendered for a page: by the served catalog, the way `prompts/get` does it, for values of an example or of a form.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::ConnectInfo;
-use axum::http::Extensions;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
@@ -65,14 +62,6 @@ pub struct Bound {
     pub uri: String,
     /// The path of the file that is there.
     pub path: Option<String>,
-}
-
-/// Whom a render of a request is charged to.
-pub(super) fn caller(extensions: &Extensions) -> Caller {
-    match extensions.get::<ConnectInfo<SocketAddr>>() {
-        Some(peer) => Caller::address(peer.0.ip()),
-        None => Caller::local(),
-    }
 }
 
 /// The declared resources, before any value is known.

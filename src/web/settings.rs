@@ -1,4 +1,4 @@
-//! One's own tokens, sessions and password; and, for admins, people, groups and grants.
+//! One's own tokens, sessions and password, the limits in force; and, for admins, people, groups and grants.
 
 use axum::Router;
 use axum::body::Body;
@@ -16,8 +16,8 @@ use super::page::{Failure, Page, answer, failed, show};
 use super::text::{Lang, Query};
 use super::visit::Visit;
 use crate::access::{Action, Credential, GROUP, Scope};
-use crate::api::Refusal;
 use crate::api::access::desk::{Ends, Newcomer, TokenAsk};
+use crate::api::{Limit, Refusal};
 use crate::clock::unix_millis;
 use crate::store::AccessRows;
 
@@ -56,6 +56,51 @@ struct Role {
     path: String,
 }
 
+/// A limit in force.
+#[derive(Debug, Serialize)]
+struct Bound {
+    name: &'static str,
+    meaning: &'static str,
+    value: i64,
+    /// The key of its unit's text.
+    unit: &'static str,
+}
+
+impl From<&Limit> for Bound {
+    fn from(limit: &Limit) -> Self {
+        let &Limit {
+            name,
+            meaning,
+            value,
+        } = limit;
+        Self {
+            name,
+            meaning,
+            value,
+            unit: unit(name),
+        }
+    }
+}
+
+/// How the names of limits end, with the key of the unit that this says; the longest first.
+const UNITS: &[(&str, &str)] = &[
+    ("_ms_per_minute", "settings.limits.ms_per_minute"),
+    ("_per_minute", "settings.limits.per_minute"),
+    ("_bytes", "settings.limits.bytes"),
+    ("_ms", "settings.limits.ms"),
+    ("_seconds", "settings.limits.seconds"),
+    ("_hours", "settings.limits.hours"),
+    ("_days", "settings.limits.days"),
+];
+
+/// The key of the unit of a limit.
+fn unit(name: &str) -> &'static str {
+    UNITS
+        .iter()
+        .find(|(end, _)| name.ends_with(end))
+        .map_or("settings.limits.count", |(_, key)| key)
+}
+
 /// A token just made, shown this once.
 #[derive(Debug, Serialize)]
 struct Made {
@@ -79,6 +124,7 @@ struct SettingsPage {
     groups: Vec<String>,
     tokens: Vec<Token>,
     sessions: Vec<Session>,
+    limits: Vec<Bound>,
     made: Option<Made>,
     error: Option<String>,
     done: Option<String>,
@@ -229,6 +275,7 @@ async fn settings_page(web: &Web, visit: &Visit) -> Result<SettingsPage, Failure
             .collect(),
         tokens: tokens(&rows, Some(&name)),
         sessions: sessions(&rows, Some(&name), visit),
+        limits: web.api.limits.iter().map(Bound::from).collect(),
         made: None,
         error: None,
         done: None,

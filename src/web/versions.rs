@@ -14,11 +14,12 @@ use super::diffing::{File, files};
 use super::page::{Failure, Page, answer, respond_with};
 use super::prompt::{Head, head, seen};
 use super::text::{Lang, encoded};
-use super::visit::Visit;
+use super::visit::{Visit, reads};
 use super::{Web, layout};
 use crate::access::Action;
 use crate::api;
 use crate::history::{Numbered, Version};
+use crate::http::ClientAddress;
 use crate::prompt::name::version_number;
 use crate::registry::Snapshot;
 use crate::versions::diff;
@@ -268,6 +269,7 @@ async fn compared(web: &Web, visit: &Visit, name: &str) -> Result<DiffPage, Fail
         .map_err(|error| Failure::Unavailable(error.to_string()))?;
     let reading = registry.clone();
     let (latest, of) = (visit.catalog(&snapshot.latest), name.to_owned());
+    let actor = visit.actor.clone();
     let read = tokio::task::spawn_blocking(move || {
         let (Some(repository), Some(prompt)) = (reading.library().repository(), latest.prompt(&of))
         else {
@@ -280,6 +282,7 @@ async fn compared(web: &Web, visit: &Visit, name: &str) -> Result<DiffPage, Fail
             prompt,
             (from, &before),
             (to, &after),
+            &|path| reads(&actor, path),
         )
         .map_err(|error| Failure::Internal(error.to_string()))
     });
@@ -402,8 +405,8 @@ async fn called(
     if let Some(actor) = extensions.get::<crate::access::Actor>() {
         request.extensions_mut().insert(actor.clone());
     }
-    if let Some(peer) = extensions.get::<axum::extract::ConnectInfo<std::net::SocketAddr>>() {
-        request.extensions_mut().insert(*peer);
+    if let Some(client) = extensions.get::<ClientAddress>() {
+        request.extensions_mut().insert(*client);
     }
     let response = api::routes(web.api.clone())
         .oneshot(request)

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use cuebook::http::{Limits, Tls, serve_tls};
+use cuebook::http::{Allowed, Entrance, ForwardedHeader, Limits, Proxies, Tls, layers, serve_tls};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
@@ -19,7 +19,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::support::http::raw;
+use crate::support::http::{raw, send};
 use crate::support::process::Server;
 use crate::support::{PATIENCE, soon};
 
@@ -32,12 +32,29 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
+        Self::of(|_| {})
+    }
+
+    /// One that expires so many days and a half from now; a negative number is in the past.
+    fn ending(days: i64) -> Self {
+        let seconds = cuebook::clock::unix_seconds();
+        let seconds = seconds.checked_add_signed((days * 24 + 12) * 60 * 60);
+        let seconds = seconds.unwrap();
+        Self::of(|params| {
+            params.not_after = rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds);
+        })
+    }
+
+    fn of(change: impl FnOnce(&mut rcgen::CertificateParams)) -> Self {
         let names = ["localhost", "127.0.0.1"].map(str::to_owned);
-        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        let mut params = rcgen::CertificateParams::new(names).unwrap();
+        change(&mut params);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
         Self {
-            certificate: made.cert.pem(),
-            key: made.signing_key.serialize_pem(),
-            der: made.cert.der().clone(),
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+            der: certificate.der().clone(),
         }
     }
 }
@@ -83,11 +100,15 @@ impl Drop for Started {
 }
 
 async fn start(tls: Arc<Tls>, limits: Limits) -> Started {
+    let router = Router::new().route("/", get(|| async { "ok" }));
+    start_with(tls, limits, router).await
+}
+
+async fn start_with(tls: Arc<Tls>, limits: Limits, router: Router) -> Started {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
-    let router = Router::new().route("/", get(|| async { "ok" }));
     tokio::spawn(async move {
         serve_tls(listener, tls, router, &limits, stop, &TaskTracker::new()).await;
     });
@@ -125,8 +146,13 @@ fn given(stream: &TlsStream<TcpStream>) -> CertificateDer<'static> {
 
 /// One request on a connection that stays open.
 async fn ask(stream: &mut TlsStream<TcpStream>) {
-    let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    stream.write_all(request).await.unwrap();
+    ask_host(stream, "localhost").await;
+}
+
+/// The same for a host; the answer.
+async fn ask_host(stream: &mut TlsStream<TcpStream>, host: &str) -> String {
+    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     soon("an answer", async {
         while !answer.ends_with("\r\n\r\nok") {
@@ -138,6 +164,7 @@ async fn ask(stream: &mut TlsStream<TcpStream>) {
     })
     .await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer
 }
 
 #[tokio::test]
@@ -264,6 +291,123 @@ fn files_that_are_being_written_are_read_when_they_rest() {
 }
 
 #[tokio::test]
+async fn browsers_are_told_to_come_over_tls_where_the_server_speaks_it_under_its_name() {
+    let pair = Pair::new();
+    let files = Files::new(&pair);
+    let entrance = Arc::new(Entrance {
+        allowed: Allowed::new(Some("https://prompts.example.com")).unwrap(),
+        proxies: Proxies::new(
+            vec!["127.0.0.1/32".parse().unwrap()],
+            ForwardedHeader::default(),
+        ),
+        ..Entrance::default()
+    });
+    let router = layers(Router::new().route("/", get(|| async { "ok" })), entrance);
+    let server = start_with(files.load(), Limits::default(), router.clone()).await;
+    let mut stream = connect(server.address, &[&pair], &[]).await.unwrap();
+    let told = "strict-transport-security: max-age=31536000\r\n";
+    let answer = ask_host(&mut stream, "prompts.example.com").await;
+    assert!(answer.contains(told), "{answer}");
+    // this machine's own name is that of every other program here
+    for host in ["localhost:8400", "127.0.0.1", "[::1]"] {
+        let answer = ask_host(&mut stream, host).await;
+        assert!(!answer.contains("strict-transport"), "{host}: {answer}");
+    }
+    // what a proxy claims is no TLS of this server
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, stop) = (listener.local_addr().unwrap(), server.cancel.clone());
+    tokio::spawn(async move {
+        let (limits, writes) = (Limits::default(), TaskTracker::new());
+        cuebook::http::serve(listener, router, &limits, stop, &writes).await;
+    });
+    let headers = [
+        ("Host", "prompts.example.com"),
+        ("X-Forwarded-Proto", "https"),
+    ];
+    let reply = send(address, "GET", "/", &headers, b"").await;
+    assert_eq!(
+        (reply.status, reply.header("strict-transport-security")),
+        (200, None)
+    );
+}
+
+#[test]
+fn a_certificate_that_expires_is_told_until_another_is_there() {
+    for (days, told) in [
+        (30, None),
+        (22, None),
+        (20, Some("expires in 20 days")),
+        (1, Some("expires in 1 day;")),
+        (0, Some("within a day")),
+        (-1, Some("has expired")),
+    ] {
+        let files = Files::new(&Pair::ending(days));
+        let tls = files.load();
+        let ending = tls.ending();
+        assert_eq!(ending.is_some(), told.is_some(), "{days}: {ending:?}");
+        if let (Some(ending), Some(told)) = (ending, told) {
+            assert!(ending.contains(told), "{days}: {ending}");
+        }
+        // it is served all the same, and what is renewed says nothing any more
+        let new = Pair::new();
+        files.write(&new.certificate, &new.key);
+        tls.look(true);
+        assert_eq!((tls.trouble(), tls.ending()), (None, None));
+    }
+}
+
+#[tokio::test]
+async fn a_server_whose_certificate_expires_says_so_in_its_log_its_health_and_its_page() {
+    let (soon_over, new) = (Pair::ending(10), Pair::new());
+    let files = Files::new(&soon_over);
+    let data = tempfile::tempdir().unwrap();
+    let server = serve(data.path(), &files);
+    let url = format!("https://localhost:{}", server.address.port());
+    let read = async |pair: &Pair, path: &str| {
+        let asked = client(pair)
+            .get(format!("{url}{path}"))
+            .header("accept", "text/html");
+        let answer = asked.send().await.ok()?;
+        answer.text().await.ok()
+    };
+    let told = "the TLS certificate expires in 10 days";
+    until("the log to say it", async || {
+        server.log().contains(told).then_some(())
+    })
+    .await;
+    for path in ["/readyz", "/activity"] {
+        let text = read(&soon_over, path).await.unwrap();
+        assert!(text.contains(told), "{path}: {text}");
+    }
+    files.write(&Pair::ending(-1).certificate, &soon_over.key);
+    server.signal("-HUP");
+    let bad = until("the pair that does not fit", async || {
+        let ready = read(&soon_over, "/readyz").await?;
+        ready
+            .contains("the one before it is served")
+            .then_some(ready)
+    });
+    // of the certificate that is served, it is still so
+    assert!(bad.await.contains(told));
+    files.write(&new.certificate, &new.key);
+    server.signal("-HUP");
+    let good = until("the new pair", async || read(&new, "/readyz").await);
+    assert!(!good.await.contains("certificate"));
+    assert_eq!(server.end("-TERM").0, Some(0));
+}
+
+/// A client that trusts one certificate and nothing else.
+fn client(pair: &Pair) -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let certificate = reqwest::Certificate::from_pem(pair.certificate.as_bytes()).unwrap();
+    reqwest::Client::builder()
+        .tls_certs_only([certificate])
+        .no_proxy()
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
 async fn plain_http_to_the_tls_port_is_told_what_to_do() {
     let files = Files::new(&Pair::new());
     let server = start(files.load(), Limits::default()).await;
@@ -334,15 +478,6 @@ async fn a_server_speaks_tls_to_a_browser_and_to_git_and_reads_its_certificate_a
         "{}",
         server.greeting
     );
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = |pair: &Pair| {
-        let certificate = reqwest::Certificate::from_pem(pair.certificate.as_bytes()).unwrap();
-        reqwest::Client::builder()
-            .tls_certs_only([certificate])
-            .no_proxy()
-            .build()
-            .unwrap()
-    };
     let ready = async |pair: &Pair| -> Option<Value> {
         let answer = client(pair)
             .get(format!("{url}/readyz"))

@@ -199,6 +199,18 @@ impl Desk {
         from: &From,
         provider: FromProvider,
     ) -> Result<Signed, Refusal> {
+        let (desk, from) = (self.clone(), from.clone());
+        let (name, how) = (name.to_owned(), how.to_owned());
+        whole(async move { desk.begin_now(&name, &how, &from, provider).await }).await
+    }
+
+    async fn begin_now(
+        &self,
+        name: &str,
+        how: &str,
+        from: &From,
+        provider: FromProvider,
+    ) -> Result<Signed, Refusal> {
         self.ready()?;
         let cookie = secret::random().map_err(unavailable)?;
         let id = secret::random().map_err(unavailable)?;
@@ -376,6 +388,12 @@ impl Desk {
 impl Desk {
     /// Makes somebody whom a provider knows the first admin, with the code that says so.
     pub async fn admit_first(&self, code: &str, name: &str, from: &From) -> Result<(), NotSigned> {
+        let (desk, from) = (self.clone(), from.clone());
+        let (code, name) = (code.to_owned(), name.to_owned());
+        whole(async move { desk.admit_now(&code, &name, &from).await }).await
+    }
+
+    async fn admit_now(&self, code: &str, name: &str, from: &From) -> Result<(), NotSigned> {
         self.ready()?;
         let _changing = self.access.changing().await;
         if self.invited(code, from)? != Invitation::FirstAdmin {
@@ -395,6 +413,11 @@ impl Desk {
 
     /// Ends what a provider says is over.
     pub async fn end_sessions_of(&self, over: &Over, actor: &Actor) -> Result<(), Refusal> {
+        let (desk, over, actor) = (self.clone(), over.clone(), actor.clone());
+        whole(async move { desk.end_of_now(&over, &actor).await }).await
+    }
+
+    async fn end_of_now(&self, over: &Over, actor: &Actor) -> Result<(), Refusal> {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let rows = store.access().await?;
@@ -416,20 +439,15 @@ impl Desk {
             actor: actor.clone(),
             peer: None,
         };
-        let ended: Vec<SessionRow> = rows.sessions.iter().filter(ends).cloned().collect();
-        let desk = self.clone();
-        whole(async move {
-            let store = desk.store()?;
-            for row in &ended {
-                store.delete_session(&row.id).await?;
-                let detail = format!("of {}, as the provider says", row.principal);
-                desk.done(&by, "sign-out", &row.id, Some(detail)).await?;
-            }
-            if ended.is_empty() {
-                desk.access.reload().await?;
-            }
-            Ok::<(), Refusal>(())
-        })
-        .await
+        let ended: Vec<&SessionRow> = rows.sessions.iter().filter(ends).collect();
+        for row in &ended {
+            store.delete_session(&row.id).await?;
+            let detail = format!("of {}, as the provider says", row.principal);
+            self.done(&by, "sign-out", &row.id, Some(detail)).await?;
+        }
+        if ended.is_empty() {
+            self.access.reload().await?;
+        }
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Clients that take more than their share, and everybody else, who is served as usual meanwhile.
 
+mod guesses;
 mod proxies;
 mod rates;
 mod slow;

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use super::*;
+use crate::support::soon;
 
 /// The address that the audit has for a push with this header.
 async fn audited(started: &Started, header: &str, name: &str) -> String {
@@ -68,4 +69,43 @@ async fn the_audit_reads_the_one_header_that_the_proxy_writes() {
     assert_eq!(audited(&started, header, "other").await, "127.0.0.1");
     let header = "Forwarded: for=\"[2001:db8::7]:99\";proto=https";
     assert_eq!(audited(&started, header, "own").await, "2001:db8::7");
+}
+
+#[tokio::test]
+async fn what_a_page_costs_is_charged_to_the_client_behind_the_proxy() {
+    let started = Started::new(&[
+        ("CUEBOOK_HTTP_TRUSTED_PROXIES", "127.0.0.1"),
+        ("CUEBOOK_RENDERING_CALLER_CPU_MS_PER_MINUTE", "1"),
+        // a slow machine renders it as well
+        ("CUEBOOK_RENDERING_WORKER_CPU_MS", "10000"),
+        ("CUEBOOK_RENDERING_WORKER_WALL_MS", "20000"),
+    ]);
+    let text = "---\ndescription: D\n---\n{% for i in [2, 1] | sort %}{% endfor %}{% for i in range(end=20000) %}{% endfor %}Rendered.\n";
+    let ready = send(started.address(), "GET", "/readyz", &[], b"").await;
+    let body = json!({
+        "base": ready.json()["tip"],
+        "message": "Costly",
+        "files": { "prompts/costly.md": text },
+    });
+    let headers = [("Content-Type", "application/json")];
+    let body = body.to_string();
+    let path = "/api/v1/changes";
+    let published = send(started.address(), "POST", path, &headers, body.as_bytes()).await;
+    assert_eq!(published.status, 200, "{}", published.text());
+    let open = async |client: &str| {
+        let headers = [("Accept", "text/html"), ("X-Forwarded-For", client)];
+        let page = send(started.address(), "GET", "/prompts/costly", &headers, b"").await;
+        assert_eq!(page.status, 200, "{}", page.text());
+        page.text().to_owned()
+    };
+    let spent = "caller_cpu_ms_per_minute";
+    soon("the budget to be spent", async {
+        while !open("203.0.113.7").await.contains(spent) {}
+    })
+    .await;
+    let other = open("203.0.113.8").await;
+    assert!(
+        other.contains("Rendered.") && !other.contains(spent),
+        "{other}"
+    );
 }

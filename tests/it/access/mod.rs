@@ -4,6 +4,7 @@ mod api;
 mod git;
 mod mcp;
 mod oauth;
+mod oracle;
 mod people;
 mod review;
 mod routes;

@@ -89,8 +89,9 @@ async fn every_url_lets_in_who_the_table_says() {
             );
             let wrong = [("Authorization", "Bearer cbk_abcdefgh_wrong")];
             let wrong = send(server.address, method, &path, &wrong, b"").await;
+            // the same one so often is slowed down
             assert_eq!(
-                wrong.status == 401,
+                matches!(wrong.status, 401 | 429),
                 need != Need::Nothing,
                 "{method} {path} with a wrong token"
             );

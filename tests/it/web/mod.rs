@@ -5,6 +5,7 @@ mod hostile;
 mod pages;
 mod prompt;
 mod review;
+mod settings;
 
 use crate::support::http::{Reply, send};
 use crate::support::server::TestServer;
