@@ -216,7 +216,10 @@ impl Gate {
     /// Whether an actor may what they might when they were asked: a check takes its time, and a credential is taken back at
     /// once.
     fn may_still(&self, actor: &Actor) -> Result<(), String> {
-        let now = self.pushers.access().again(actor, crate::clock::unix_millis());
+        let now = self
+            .pushers
+            .access()
+            .again(actor, crate::clock::unix_millis());
         match now {
             Ok(now) if now.permissions() == actor.permissions() => Ok(()),
             Ok(_) => Err("what you may do here has changed meanwhile; push again".into()),

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use cuebook::access::{Need, ROUTES};
 use regex::Regex;
 
-use super::{Guarded, ROLES};
+use super::{Guarded, Person, ROLES, met, permissions};
 use crate::support::http::send;
 
 /// The URLs that sources give to a router.
@@ -43,12 +43,20 @@ fn let_in(status: u16, text: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_url_lets_in_who_the_table_says() {
+    // a role in a folder is none in the whole library
+    let parts: [Person<'_>; 4] = [
+        ("none", &[]),
+        ("author-of-a-part", &[("author", "prompts/sre/**")]),
+        ("publisher-of-a-part", &[("publisher", "prompts/sre/**")]),
+        ("admin-of-a-part", &[("admin", "prompts/sre/**")]),
+    ];
+    let people: Vec<Person<'_>> = ROLES.into_iter().chain(parts).collect();
     let server = Guarded::start(
         &[(
             "prompts/sre/triage.md",
             "---\ndescription: Triage\n---\nLook.\n",
         )],
-        &ROLES,
+        &people,
     )
     .await;
     for route in ROUTES {
@@ -94,12 +102,8 @@ async fn every_url_lets_in_who_the_table_says() {
                 need != Need::Nothing,
                 "{method} {path} with a wrong token"
             );
-            for (name, grants) in ROLES {
-                let role = cuebook::access::Role::parse(grants[0].0).unwrap();
-                let expected = match need {
-                    Need::Nothing | Need::Known => true,
-                    Need::Somewhere(action) | Need::Everywhere(action) => role >= action.needs(),
-                };
+            for &(name, grants) in &people {
+                let expected = met(need, &permissions(grants));
                 let bearer = server.bearer(name);
                 // no stream is opened for who takes none
                 let headers = [("Authorization", &*bearer), ("Accept", "application/json")];
