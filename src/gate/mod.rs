@@ -193,7 +193,15 @@ impl Gate {
             .cloned()
             .collect();
         let (actor, origin) = who(&question);
-        let answer = self.accept_checked(question, gone).await;
+        let mut answer = self.accept_checked(question, gone).await;
+        if answer.accepted
+            && let Err(why) = self.may_still(&actor)
+        {
+            answer = Answer {
+                forbidden: true,
+                ..Answer::refused(vec![format!("refused: {why}")])
+            };
+        }
         if let Some(records) = self.records.as_ref().filter(|_| answer.accepted) {
             for update in expected {
                 let old = Some(&*update.old).filter(|old| *old != NOTHING);
@@ -203,6 +211,20 @@ impl Gate {
             }
         }
         answer
+    }
+
+    /// Whether an actor may what they might when they were asked: a check takes its time, and a credential is taken back at
+    /// once.
+    fn may_still(&self, actor: &Actor) -> Result<(), String> {
+        let now = self
+            .pushers
+            .access()
+            .again(actor, crate::clock::unix_millis());
+        match now {
+            Ok(now) if now.permissions() == actor.permissions() => Ok(()),
+            Ok(_) => Err("what you may do here has changed meanwhile; push again".into()),
+            Err(denied) => Err(denied.to_string()),
+        }
     }
 
     async fn accept_checked(

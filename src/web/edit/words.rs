@@ -50,6 +50,7 @@ struct Words {
 pub(super) async fn words(State(web): State<Web>, visit: Visit) -> Response {
     let snapshot = web.api.registry.snapshot();
     let catalog = &snapshot.latest;
+    let seen_catalog = visit.catalog(catalog);
     let path = visit.query.get("path").unwrap_or_default();
     let word = |name: &str| Word {
         name: name.to_owned(),
@@ -99,7 +100,7 @@ pub(super) async fn words(State(web): State<Web>, visit: Visit) -> Response {
                 detail: Some(resource.path.to_string()),
             })
             .collect(),
-        families: catalog
+        families: seen_catalog
             .families()
             .iter()
             .take(MOST)

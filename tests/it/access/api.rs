@@ -7,6 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
 use super::{Guarded, Person};
+use crate::git::git;
 use crate::support::http::{Reply, send};
 use crate::support::mcp::MODERN;
 use crate::support::soon;
@@ -356,11 +357,16 @@ async fn pages_say_nothing_of_versions_that_were_out_of_sight() {
         .post("root", "/api/v1/changes", &body.to_string())
         .await;
     assert_eq!(moved.status, 200, "{}", moved.text());
+    server
+        .publish(&[("labels.toml", "[the-plot]\nmerger-plan = \"v1\"\n")])
+        .await;
     for (who, sees) in [("duty", false), ("all", true)] {
         let versions = server.get(who, "/prompts/handover/versions").await;
         assert_eq!(versions.status, 200, "{who}");
         let shown = versions.text();
         assert_eq!(shown.contains("prompts/plan/"), sees, "{who}: {shown}");
+        // nor of labels of what is out of sight
+        assert_eq!(shown.contains("the-plot"), sees, "{who}: {shown}");
         for path in [
             "/prompts/handover?at=v1",
             "/prompts/handover/diff?from=v1&to=v2",
@@ -368,6 +374,64 @@ async fn pages_say_nothing_of_versions_that_were_out_of_sight() {
             let page = server.get(who, path).await;
             let status = if sees { 200 } else { 404 };
             assert_eq!(page.status, status, "{who} {path}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn problems_of_the_tip_name_no_file_to_who_may_not_read_it() {
+    let server = library().await;
+    let work = server.work("root", "work");
+    let path = "prompts/plan/merger-plan.md";
+    work.change(&[(path, &prompt("The {{ merger }"))]);
+    // past the gate, as who is at the machine can
+    let from = work.path.to_str().unwrap();
+    let ran = git(&server.bare(), &["fetch", "--quiet", from, "HEAD:main"]);
+    assert!(ran.ok, "{}", ran.text);
+    soon("the problem to be found", async {
+        while server.get("root", "/readyz").await.json()["problem_count"] == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    for (who, sees) in [("all", true), ("duty", false)] {
+        let bearer = server.bearer(who);
+        let headers = [("Authorization", &*bearer), ("Accept", "text/html")];
+        for page in ["/", "/activity"] {
+            let reply = send(server.address, "GET", page, &headers, b"").await;
+            assert_eq!(reply.status, 200, "{who} {page}");
+            let shown = reply.text();
+            assert_eq!(shown.contains(path), sees, "{who} {page}: {shown}");
+            assert!(sees || !shown.contains("merger"), "{who} {page}: {shown}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn problems_of_a_proposal_name_no_file_to_who_may_not_read_it() {
+    let server = library().await;
+    let base = server.get("root", "/readyz").await.json()["tip"].clone();
+    let (mine, theirs) = ("prompts/duty/handover.md", "prompts/plan/handover.md");
+    let body = json!({ "title": "T", "base": base, "files": { mine: prompt("Hand over.") } });
+    let opened = server
+        .post("duty", "/api/v1/proposals", &body.to_string())
+        .await;
+    assert_eq!(opened.status, 201, "{}", opened.text());
+    // meanwhile the name is taken where they do not see it
+    server.publish(&[(theirs, &prompt("The plot."))]).await;
+    for (who, paths) in [("all", vec![mine, theirs]), ("duty", vec![mine])] {
+        let reply = server.get(who, "/api/v1/proposals/1").await;
+        assert_eq!(reply.status, 200, "{who}: {}", reply.text());
+        let seen = reply.json();
+        let problems = seen["problems"].as_array().unwrap().iter();
+        let taken = problems.filter(|problem| problem["code"] == "duplicate-name");
+        let found: Vec<&str> = taken.map(|p| p["path"].as_str().unwrap()).collect();
+        assert_eq!(found, paths, "{who}: {seen}");
+        assert_eq!(seen["mergeable"], false, "{who}: {seen}");
+        let page = server.get(who, "/proposals/1").await;
+        for shown in [reply.text(), page.text()] {
+            let told = shown.contains("prompts/plan/");
+            assert_eq!(told, who == "all", "{who}: {shown}");
         }
     }
 }

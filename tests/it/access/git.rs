@@ -1,12 +1,17 @@
 //! Who may clone, push and propose what, with the real git.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use cuebook::access::{Action, Role};
+use cuebook::config::Config;
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
-use super::{Guarded, Person, ROLES};
-use crate::git::{Ran, Work, git, git_command, run};
+use super::{Guarded, Person};
+use crate::git::{RECEIVE, Ran, Work, git, git_command, left_behind, push_request, run};
+use crate::support::http::head;
+use crate::support::soon;
 
 const POLICY: &str = "protected_labels = [\"production\"]\n";
 
@@ -16,7 +21,7 @@ fn prompt(text: &str) -> String {
 
 impl Guarded {
     /// The address that an actor clones.
-    fn url(&self, name: &str) -> String {
+    pub(super) fn url(&self, name: &str) -> String {
         format!(
             "http://{name}:{}@{}/library.git",
             self.token(name),
@@ -25,23 +30,28 @@ impl Guarded {
     }
 
     /// A clone as an actor.
-    fn work(&self, name: &str, folder: &str) -> Work {
+    pub(super) fn work(&self, name: &str, folder: &str) -> Work {
         Work::clone(self.folder.path(), &self.url(name), folder, &[])
     }
 
-    fn bare(&self) -> PathBuf {
+    pub(super) fn bare(&self) -> PathBuf {
         self.data_dir().join("library.git")
     }
 
     async fn library(people: &[Person<'_>]) -> Self {
+        Self::library_with(people, |_| {}).await
+    }
+
+    async fn library_with(people: &[Person<'_>], change: impl FnOnce(&mut Config)) -> Self {
         let one = prompt("One.");
-        let server = Self::start(
+        let server = Self::with(
             &[
                 ("cuebook.toml", POLICY),
                 ("prompts/sre/triage.md", &one),
                 ("prompts/review/code.md", &one),
             ],
             people,
+            change,
         )
         .await;
         server
@@ -49,98 +59,21 @@ impl Guarded {
             .await;
         server
     }
-}
 
-/// A push: what is changed, to which ref, and what it takes.
-struct Operation {
-    path: &'static str,
-    text: fn(usize) -> String,
-    to: &'static str,
-    action: Action,
-}
+    /// Takes an actor's token back.
+    async fn revoke(&self, who: &str) {
+        let (prefix, now) = (self.prefix(who), cuebook::clock::unix_millis());
+        let revoked = self
+            .with_store(async |store| store.revoke_token(&prefix, now).await)
+            .await;
+        assert!(revoked.unwrap());
+    }
 
-/// Every kind of push, and the action of the table that it takes.
-const OPERATIONS: &[Operation] = &[
-    Operation {
-        path: "prompts/sre/triage.md",
-        text: |n| prompt(&format!("Text {n}.")),
-        to: "refs/heads/main",
-        action: Action::Publish,
-    },
-    Operation {
-        path: "labels.toml",
-        text: |n| format!("[next]\ntriage = \"v{}\"\n", n % 2 + 1),
-        to: "refs/heads/main",
-        action: Action::MoveLabel,
-    },
-    Operation {
-        path: "labels.toml",
-        text: |n| format!("[production]\ntriage = \"v{}\"\n", n % 2 + 1),
-        to: "refs/heads/main",
-        action: Action::MoveProtectedLabel,
-    },
-    Operation {
-        path: "cuebook.toml",
-        text: |n| format!("title = \"Library {n}\"\n{POLICY}"),
-        to: "refs/heads/main",
-        action: Action::ChangePolicy,
-    },
-    Operation {
-        path: "prompts/review/code.md",
-        text: |n| prompt(&format!("Proposed {n}.")),
-        to: "refs/for/main",
-        action: Action::Propose,
-    },
-    Operation {
-        path: "prompts/review/code.md",
-        text: |n| prompt(&format!("Kept {n}.")),
-        to: "refs/heads/wip",
-        action: Action::Publish,
-    },
-    Operation {
-        path: "prompts/review/code.md",
-        text: |n| prompt(&format!("Tagged {n}.")),
-        to: "refs/tags/t",
-        action: Action::Publish,
-    },
-];
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_push_of_every_role_is_as_the_table_says() {
-    let server = Guarded::library(&ROLES).await;
-    for (index, (name, _)) in ROLES.into_iter().enumerate() {
-        let role = Role::parse(name).unwrap();
-        // whoever reads the whole library clones it
-        let work = server.work(name, name);
-        for (n, operation) in OPERATIONS.iter().enumerate() {
-            let Operation {
-                path,
-                text,
-                to,
-                action,
-            } = operation;
-            work.back();
-            work.change(&[(path, &text(index * OPERATIONS.len() + n))]);
-            let ran = work.git(&["push", "--force", "origin", &format!("HEAD:{to}")]);
-            assert_eq!(
-                ran.ok,
-                role >= action.needs(),
-                "{name} pushes {path} to {to}:\n{}",
-                ran.text
-            );
-            if role == Role::Reader {
-                // git asks for the refs first, and is told there
-                ran.says("403");
-            } else if !ran.ok {
-                ran.says("propose");
-            }
-        }
-        // what is kept is deleted by who may keep it
-        let ran = git(&server.bare(), &["branch", "gone", "main"]);
-        assert!(ran.ok, "{}", ran.text);
-        let ran = work.git(&["push", "origin", ":refs/heads/gone"]);
-        assert_eq!(ran.ok, role >= Role::Publisher, "{name}: {}", ran.text);
-        git(&server.bare(), &["branch", "-D", "gone"]);
+    fn main(&self) -> String {
+        git(&self.bare(), &["rev-parse", "main"])
+            .text
+            .trim()
+            .to_owned()
     }
 }
 
@@ -383,4 +316,97 @@ async fn a_hook_cannot_say_who_pushes() {
         &ran,
         "refused: the server that took this push has ended; push again",
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_whose_token_is_revoked_while_it_comes_in_moves_nothing() {
+    let server = Guarded::library(&TEAMS).await;
+    let work = server.work("sre", "sre");
+    for revoked in [false, true] {
+        let old = work.head();
+        let new = work.change(&[(
+            "prompts/sre/triage.md",
+            &prompt(&format!("Revoked: {revoked}.")),
+        )]);
+        let request = push_request(&work, &old, &new);
+        let bearer = server.bearer("sre");
+        let headers = [
+            ("Authorization", &*bearer),
+            ("Content-Type", RECEIVE),
+            ("Connection", "close"),
+        ];
+        let head = head(
+            "POST",
+            "/library.git/git-receive-pack",
+            &headers,
+            Some(request.len()),
+        );
+        let (first, last) = request.split_at(request.len() - 10);
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(first).await.unwrap();
+        // git has begun to take it
+        soon("a receive-pack", async {
+            while left_behind(&server.bare()).is_empty() {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+        if revoked {
+            server.revoke("sre").await;
+        }
+        stream.write_all(last).await.unwrap();
+        let mut said = Vec::new();
+        soon("an answer", stream.read_to_end(&mut said))
+            .await
+            .unwrap();
+        let said = String::from_utf8_lossy(&said);
+        let refusal = "refused: this credential was revoked";
+        assert_eq!(said.contains(refusal), revoked, "{said}");
+        let expected = if revoked { &old } else { &new };
+        assert_eq!(&server.main(), expected, "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_whose_token_is_revoked_while_it_is_checked_moves_nothing() {
+    // a worker that begins when it is let: the check of a push waits for it
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (hold, waits, worker) = (at("hold"), at("waits"), at("worker"));
+    let script = format!(
+        "#!/bin/sh\nwhile [ -e '{hold}' ]; do : > '{waits}'; /bin/sleep 0.02; done\nexec /usr/bin/env -i '{}' \"$@\"\n",
+        env!("CARGO_BIN_EXE_cuebook")
+    );
+    std::fs::write(&worker, script).unwrap();
+    std::fs::set_permissions(&worker, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let server = Guarded::library_with(&TEAMS, |config| {
+        config.rendering.executable = worker.clone().into();
+    })
+    .await;
+    let work = server.work("sre", "sre");
+    let old = work.head();
+    let looped = "{% for i in range(end=4000) %}{% set x = i %}{% endfor %}done";
+    work.change(&[("prompts/sre/looped.md", &prompt(looped))]);
+    std::fs::write(&hold, "").unwrap();
+    let push = work.start_push(&["origin", "HEAD:main"]);
+    soon("the check", async {
+        while !std::fs::exists(&waits).unwrap() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    server.revoke("sre").await;
+    std::fs::remove_file(&hold).unwrap();
+    let output = push.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    assert!(
+        said.contains("refused: this credential was revoked"),
+        "{said}"
+    );
+    assert_eq!(server.main(), old);
+    // it was refused for that alone
+    work.ok(&["push", "--quiet", &server.url("root"), "HEAD:main"]);
+    assert_eq!(server.main(), work.head());
 }

@@ -1,11 +1,12 @@
-//! Every MCP method and every tool, as every role, in a folder that is read and in one that is not.
+//! Every MCP method and every tool: what each shows, which `walk.rs` asks as every role, and what is said of the hidden.
 
 use std::collections::BTreeSet;
 
-use cuebook::access::{Action, Grant, Pattern, Permissions, Role, Scope};
+use cuebook::access::{Action, Permissions};
 use regex::Regex;
 use serde_json::{Value, json};
 
+use super::walk::{ABSENT, SIDES, Side};
 use super::{Guarded, Person};
 use crate::support::http::{Reply, send};
 use crate::support::mcp::MODERN;
@@ -29,32 +30,6 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("resources/pager/pager-book.md", "# Numbers of the pager\n"),
     ("resources/merger/merger-book.md", "# Terms of the merger\n"),
-];
-
-/// One of the two folders.
-struct Side {
-    word: &'static str,
-    prompt: &'static str,
-    uri: &'static str,
-    template: &'static str,
-    paths: [&'static str; 2],
-}
-
-const SIDES: [Side; 2] = [
-    Side {
-        word: "pager",
-        prompt: "pager-triage",
-        uri: "pager://pager-book",
-        template: "pager://{name}",
-        paths: ["prompts/duty/**", "resources/pager/**"],
-    },
-    Side {
-        word: "merger",
-        prompt: "merger-plan",
-        uri: "merger://merger-book",
-        template: "merger://{name}",
-        paths: ["prompts/plan/**", "resources/merger/**"],
-    },
 ];
 
 /// What a method shows.
@@ -187,22 +162,14 @@ impl Guarded {
 }
 
 /// What comes back without what was asked for, which an error repeats.
-fn without(reply: &Reply, side: &Side) -> (u16, String) {
+fn without(reply: &Reply, side: Side) -> (u16, String) {
     let text = reply.text();
     (
         reply.status,
         text.replace(side.prompt, "…")
-            .replace(side.uri, "…")
-            .replace(side.template, "…"),
+            .replace(&side.uri(), "…")
+            .replace(&side.template(), "…"),
     )
-}
-
-fn permissions(grants: &[(&str, &str)]) -> Permissions {
-    let grants = grants.iter().map(|(role, pattern)| Grant {
-        role: Role::parse(role).unwrap(),
-        pattern: Pattern::parse(pattern).unwrap(),
-    });
-    Permissions::new(grants, Scope::default())
 }
 
 #[test]
@@ -238,98 +205,77 @@ fn every_method_and_every_tool_has_a_row() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_method_shows_each_role_what_the_table_says() {
-    let mut people: Vec<(String, Vec<(&str, &str)>)> = vec![
-        ("none".into(), vec![]),
-        ("elsewhere".into(), vec![("admin", "labels.toml")]),
-    ];
-    for role in Role::ALL.map(Role::as_str) {
-        people.push((format!("{role}-all"), vec![(role, "**")]));
-        for side in &SIDES {
-            let grants = side.paths.map(|path| (role, path)).to_vec();
-            people.push((format!("{role}-{}", side.word), grants));
-        }
-    }
-    let borrowed: Vec<Person<'_>> = people
-        .iter()
-        .map(|(name, grants)| (&**name, &**grants))
-        .collect();
-    let server = Guarded::start(FILES, &borrowed).await;
-    for (who, grants) in &borrowed {
-        let may = permissions(grants);
-        for revision in [LEGACY, MODERN] {
-            for (method, shows) in methods() {
-                let other = if revision == MODERN {
-                    &LEGACY_ALONE[..]
-                } else {
-                    &MODERN_ALONE[..]
-                };
-                if other.contains(&method) {
-                    continue;
+/// Asks every method in both eras for what is in both folders of the walk, and compares with what somebody may.
+pub(super) async fn walk(server: &Guarded, who: &str, may: &Permissions) {
+    for revision in [LEGACY, MODERN] {
+        let other = if revision == MODERN {
+            &LEGACY_ALONE[..]
+        } else {
+            &MODERN_ALONE[..]
+        };
+        for (method, shows) in methods() {
+            if other.contains(&method) {
+                continue;
+            }
+            let ask = |params| server.ask(who, "/mcp", revision, method, params);
+            match shows {
+                Shows::Elsewhere => {}
+                Shows::Nothing => {
+                    let params = match method {
+                        "logging/setLevel" => json!({ "level": "info" }),
+                        "resources/unsubscribe" => json!({ "uri": "pager://x" }),
+                        _ => json!({}),
+                    };
+                    let reply = ask(params).await;
+                    assert_eq!(reply.status, 200, "{who} {method}: {}", reply.text());
+                    for side in SIDES {
+                        assert!(!reply.text().contains(side.word), "{who} {method}");
+                    }
                 }
-                let ask = |params| server.ask(who, "/mcp", revision, method, params);
-                match shows {
-                    Shows::Elsewhere => {}
-                    Shows::Nothing => {
-                        let params = match method {
-                            "logging/setLevel" => json!({ "level": "info" }),
-                            "resources/unsubscribe" => json!({ "uri": "pager://x" }),
-                            _ => json!({}),
-                        };
-                        let reply = ask(params).await;
-                        assert_eq!(reply.status, 200, "{who} {method}: {}", reply.text());
-                        for word in ["merger-", "Terms", "Numbers"] {
-                            assert!(!reply.text().contains(word), "{who} {method}");
-                        }
+                Shows::All(params) => {
+                    let reply = ask(params()).await;
+                    // who sees nothing gets a list without entries
+                    assert_eq!(reply.status, 200, "{who} {method}: {}", reply.text());
+                    for side in SIDES {
+                        let sees = may.may(Action::Read, &side.path()) && method != "initialize";
+                        assert_eq!(
+                            reply.text().contains(side.word),
+                            sees,
+                            "{who} {revision} {method}: {}",
+                            reply.text()
+                        );
                     }
-                    Shows::All(params) => {
-                        let reply = ask(params()).await;
-                        // who sees nothing gets a list without entries
-                        assert_eq!(reply.status, 200, "{who} {method}: {}", reply.text());
-                        for side in &SIDES {
-                            let sees = may.may(Action::Read, &side.paths[0].replace("**", "x"));
-                            let sees = sees && method != "initialize";
-                            assert_eq!(
-                                reply.text().contains(side.word),
-                                sees,
-                                "{who} {revision} {method}: {}",
-                                reply.text()
-                            );
-                        }
-                        if revision == MODERN && method.ends_with("/list") {
-                            assert_eq!(reply.json()["result"]["cacheScope"], "private");
-                        }
+                    if revision == MODERN && method.ends_with("/list") {
+                        assert_eq!(reply.json()["result"]["cacheScope"], "private");
                     }
-                    Shows::One(params) => {
-                        let absent = Side {
-                            word: "",
-                            prompt: "qqqqqqqqqqqq",
-                            uri: "zzzzz://qqqqqqq",
-                            template: "zzzzz://{name}",
-                            paths: ["", ""],
-                        };
-                        let nothing = ask(params(absent.prompt, absent.uri, absent.template)).await;
-                        for side in &SIDES {
-                            let path = side.paths[0].replace("**", "x");
-                            let reply = ask(params(side.prompt, side.uri, side.template)).await;
-                            if may.may(Action::Read, &path) {
-                                assert_eq!(reply.status, 200, "{who} {method}: {}", reply.text());
-                                let (_, rest) = without(&reply, side);
-                                let shown =
-                                    rest.contains(side.word) || method == "resources/subscribe";
-                                assert!(shown, "{who} {method}: {}", reply.text());
-                            } else {
-                                assert_eq!(
-                                    without(&reply, side),
-                                    without(&nothing, &absent),
-                                    "{who} {revision} {method}"
-                                );
-                            }
+                }
+                Shows::One(params) => {
+                    let of = |side: Side| params(side.prompt, &side.uri(), &side.template());
+                    let nothing = without(&ask(of(ABSENT)).await, ABSENT);
+                    for side in SIDES {
+                        let reply = ask(of(side)).await;
+                        let (status, rest) = without(&reply, side);
+                        if may.may(Action::Read, &side.path()) {
+                            assert_eq!(status, 200, "{who} {method}: {}", reply.text());
+                            let shown = rest.contains(side.word) || method == "resources/subscribe";
+                            assert!(shown, "{who} {method}: {}", reply.text());
+                        } else {
+                            assert_eq!((status, rest), nothing, "{who} {revision} {method}");
                         }
                     }
                 }
             }
+        }
+        // a folder of which nothing is seen is no folder
+        for side in SIDES.into_iter().chain([ABSENT]) {
+            let path = format!("/mcp/{}", side.word);
+            let reply = server
+                .ask(who, &path, revision, "prompts/list", json!({}))
+                .await;
+            let sees = side.word != ABSENT.word && may.may(Action::Read, &side.path());
+            let status = if sees { 200 } else { 404 };
+            assert_eq!(reply.status, status, "{who} {path}: {}", reply.text());
+            assert_eq!(reply.text().contains(side.prompt), sees, "{who} {path}");
         }
     }
 }

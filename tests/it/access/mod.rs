@@ -11,11 +11,12 @@ mod routes;
 mod signin;
 mod streams;
 mod tokens;
+mod walk;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use cuebook::access::secret;
+use cuebook::access::{Grant, Need, Pattern, Permissions, Role, Scope, secret};
 use cuebook::config::Config;
 use cuebook::server::{Running, Serve, start};
 use cuebook::store::{GrantRow, PrincipalRow, Store, TokenRow};
@@ -42,6 +43,24 @@ pub(crate) const ROLES: [Person<'static>; 5] = [
     ("publisher", &[("publisher", "**")]),
     ("admin", &[("admin", "**")]),
 ];
+
+/// What grants allow.
+fn permissions(grants: &[(&str, &str)]) -> Permissions {
+    let grants = grants.iter().map(|(role, pattern)| Grant {
+        role: Role::parse(role).unwrap(),
+        pattern: Pattern::parse(pattern).unwrap(),
+    });
+    Permissions::new(grants, Scope::default())
+}
+
+/// Whether somebody with a credential has what a URL takes.
+fn met(need: Need, may: &Permissions) -> bool {
+    match need {
+        Need::Nothing | Need::Known => true,
+        Need::Somewhere(action) => may.may_somewhere(action),
+        Need::Everywhere(action) => may.may(action, ""),
+    }
+}
 
 impl Guarded {
     /// Serves a library of files to these actors, and to an admin called `root` who has written it.

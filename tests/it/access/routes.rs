@@ -1,36 +1,53 @@
 //! Every URL against the table of permissions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use base64::Engine as _;
 use cuebook::access::{Need, ROUTES};
 use regex::Regex;
 
-use super::{Guarded, ROLES};
+use super::{Guarded, Person, ROLES, met, permissions};
 use crate::support::http::send;
 
-/// The URLs that sources give to a router.
-fn routed(folder: &Path, out: &mut BTreeSet<String>) {
-    let route = Regex::new(r#"\.route\(\s*"([^"]+)""#).unwrap();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            routed(&path, out);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            let text = std::fs::read_to_string(&path).unwrap();
-            out.extend(route.captures_iter(&text).map(|found| found[1].to_owned()));
+/// Every URL that the sources give to a router, with its methods.
+pub(super) fn routed() -> BTreeMap<String, BTreeSet<String>> {
+    let mut out: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let method = Regex::new(r"\b(get|post|put|patch|delete|any)\(").unwrap();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                for call in text.split(".route(").skip(1) {
+                    let mut open = 1;
+                    let end = call.find(|c: char| {
+                        open += i32::from(c == '(') - i32::from(c == ')');
+                        open == 0
+                    });
+                    let call = call[..end.unwrap()].trim_start();
+                    let Some((url, handlers)) =
+                        call.strip_prefix('"').and_then(|rest| rest.split_once('"'))
+                    else {
+                        continue;
+                    };
+                    let methods = method
+                        .captures_iter(handlers)
+                        .map(|found| found[1].to_uppercase());
+                    out.entry(url.to_owned()).or_default().extend(methods);
+                }
+            }
         }
     }
+    out
 }
 
 #[test]
 fn every_url_has_a_row_and_every_row_a_url() {
-    let mut urls = BTreeSet::new();
-    routed(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-        &mut urls,
-    );
+    let urls: BTreeSet<String> = routed().into_keys().collect();
     let rows: BTreeSet<String> = ROUTES.iter().map(|route| route.path.to_owned()).collect();
     assert_eq!(rows.len(), ROUTES.len(), "a URL has two rows");
     assert_eq!(urls, rows, "src/access/routes.rs and the routers differ");
@@ -43,12 +60,20 @@ fn let_in(status: u16, text: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_url_lets_in_who_the_table_says() {
+    // a role in a folder is none in the whole library
+    let parts: [Person<'_>; 4] = [
+        ("none", &[]),
+        ("author-of-a-part", &[("author", "prompts/sre/**")]),
+        ("publisher-of-a-part", &[("publisher", "prompts/sre/**")]),
+        ("admin-of-a-part", &[("admin", "prompts/sre/**")]),
+    ];
+    let people: Vec<Person<'_>> = ROLES.into_iter().chain(parts).collect();
     let server = Guarded::start(
         &[(
             "prompts/sre/triage.md",
             "---\ndescription: Triage\n---\nLook.\n",
         )],
-        &ROLES,
+        &people,
     )
     .await;
     for route in ROUTES {
@@ -95,12 +120,8 @@ async fn every_url_lets_in_who_the_table_says() {
                 need != Need::Nothing,
                 "{method} {path} with a wrong token"
             );
-            for (name, grants) in ROLES {
-                let role = cuebook::access::Role::parse(grants[0].0).unwrap();
-                let expected = match need {
-                    Need::Nothing | Need::Known => true,
-                    Need::Somewhere(action) | Need::Everywhere(action) => role >= action.needs(),
-                };
+            for &(name, grants) in &people {
+                let expected = met(need, &permissions(grants));
                 let bearer = server.bearer(name);
                 // no stream is opened for who takes none
                 let headers = [("Authorization", &*bearer), ("Accept", "application/json")];

@@ -108,7 +108,10 @@ impl Guarded {
     }
 
     /// What the database says of an actor's token, and the server with it.
-    async fn with_store<T>(&self, change: impl AsyncFnOnce(&cuebook::store::Store) -> T) -> T {
+    pub(super) async fn with_store<T>(
+        &self,
+        change: impl AsyncFnOnce(&cuebook::store::Store) -> T,
+    ) -> T {
         let running = self.running.as_ref().unwrap();
         let store = running.records.as_ref().unwrap().store().unwrap();
         let changed = change(store).await;
@@ -116,7 +119,7 @@ impl Guarded {
         changed
     }
 
-    fn prefix(&self, who: &str) -> String {
+    pub(super) fn prefix(&self, who: &str) -> String {
         // cbk_, and eight characters
         self.token(who)[..12].to_owned()
     }

@@ -365,7 +365,7 @@ fn main_of(bare: &Path) -> String {
 }
 
 /// Locks and half-received pushes.
-fn left_behind(bare: &Path) -> Vec<PathBuf> {
+pub(crate) fn left_behind(bare: &Path) -> Vec<PathBuf> {
     let mut out = Vec::new();
     let mut folders = vec![bare.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -508,7 +508,7 @@ fn packet(content: &str) -> Vec<u8> {
 }
 
 /// A push as the bytes of a request: `new` to main, from a clone that has it.
-fn push_request(work: &Work, old: &str, new: &str) -> Vec<u8> {
+pub(crate) fn push_request(work: &Work, old: &str, new: &str) -> Vec<u8> {
     let mut out = packet(&format!(
         "{old} {new} refs/heads/main\0report-status side-band-64k object-format=sha1 agent=test"
     ));
@@ -543,5 +543,5 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
-const RECEIVE: &str = "application/x-git-receive-pack-request";
+pub(crate) const RECEIVE: &str = "application/x-git-receive-pack-request";
 const UPLOAD: &str = "application/x-git-upload-pack-request";
