@@ -1,5 +1,7 @@
 //! `/api/v1/prompts/{name}/…`: the versions of a prompt, what differs between two, moving a label, going back.
 
+mod blame;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -40,6 +42,7 @@ pub(super) fn routes() -> Router<Api> {
     Router::new()
         .route("/api/v1/prompts/{name}/versions", get(versions))
         .route("/api/v1/prompts/{name}/diff", get(compare))
+        .route("/api/v1/prompts/{name}/blame", get(blame::blame))
         .route("/api/v1/prompts/{name}/label", post(label))
         .route("/api/v1/prompts/{name}/revert", post(revert))
 }

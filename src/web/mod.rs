@@ -6,6 +6,7 @@
 mod account;
 pub mod activity;
 pub mod assets;
+pub mod blame;
 pub mod compat;
 pub mod connect;
 pub mod csrf;
@@ -93,6 +94,7 @@ pub fn routes(web: Web) -> Router {
         .route("/prompts/{name}/complete", post(prompt::complete))
         .route("/prompts/{name}/versions", get(versions::page))
         .route("/prompts/{name}/diff", get(versions::compare))
+        .route("/prompts/{name}/blame", get(blame::page))
         .route("/prompts/{name}/restore", post(versions::restore))
         .route("/prompts/{name}/promote", post(versions::promote))
         .route("/connect", get(connect::page))

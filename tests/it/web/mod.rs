@@ -1,5 +1,6 @@
 //! The pages, over real sockets: what a browser gets, in both languages, whatever authors write.
 
+mod blame;
 mod edit;
 mod hostile;
 mod pages;

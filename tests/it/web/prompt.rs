@@ -276,6 +276,7 @@ async fn what_an_actor_may_not_read_looks_absent_on_every_page() {
         ("/prompts/secret", "/prompts/nought"),
         ("/prompts/secret/versions", "/prompts/nought/versions"),
         ("/prompts/secret/diff", "/prompts/nought/diff"),
+        ("/prompts/secret/blame", "/prompts/nought/blame"),
     ] {
         assert_eq!(same(hidden).await, same(absent).await, "{hidden}");
     }
