@@ -18,6 +18,7 @@ pub mod layout;
 pub mod library;
 pub mod page;
 pub mod prompt;
+pub mod published;
 pub mod rendering;
 pub mod review;
 mod settings;

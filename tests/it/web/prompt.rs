@@ -340,3 +340,52 @@ async fn who_listens_is_on_the_page_of_the_activity() {
     assert!(page.text().contains("2025-06-18"));
     drop(events);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn labels_that_move_and_versions_that_come_back_are_published_too() {
+    let people: &[crate::access::Person<'_>] = &[
+        ("pub", &[("publisher", "**")]),
+        ("half", &[("reader", "prompts/open/**")]),
+    ];
+    let server = Guarded::start(
+        &[
+            ("prompts/a/greet.md", GREET),
+            ("prompts/open/plain.md", "Plain.\n"),
+        ],
+        people,
+    )
+    .await;
+    let changed = GREET.replace("Hello", "Good day");
+    server.publish(&[("prompts/a/greet.md", &changed)]).await;
+    for (deed, fields) in [
+        ("promote", "version=v2&label=production&reason=Try+it"),
+        ("promote", "version=v1&label=production&reason=It+fails"),
+        ("restore", "version=v1&reason=Too+stiff"),
+    ] {
+        let path = format!("/prompts/greet/{deed}");
+        let done = form(&server, "pub", &path, fields).await;
+        assert_eq!(done.status, 303, "{}", done.text());
+    }
+    let page = seen(&server, "pub", "/activity").await;
+    let html = page.text();
+    let item = |subject: &str| {
+        let subject = format!("<bdi>{subject}</bdi>");
+        let items = html.split("<li>");
+        let found: Vec<&str> = items.filter(|item| item.contains(&subject)).collect();
+        assert_eq!(found.len(), 1, "{subject} in {html}");
+        found[0].to_owned()
+    };
+    assert!(item("revert greet to v1").contains("v1 again"));
+    let on = item("promote greet v2 to production");
+    assert!(
+        on.contains("<bdi>production</bdi>") && on.contains(">v2<"),
+        "{on}"
+    );
+    let back = item("promote greet v1 to production");
+    let marked = "chip warn\">back<";
+    assert!(back.contains(marked) && !on.contains(marked), "{back}");
+    // who may not read the prompt is told of none of it
+    let half = seen(&server, "half", "/activity").await;
+    assert!(half.text().contains("/prompts/plain/diff"));
+    assert!(!half.text().contains("greet"), "{}", half.text());
+}
