@@ -314,6 +314,15 @@ async fn every_client_can_be_connected_from_the_page() {
             page.text().contains(&url) && page.text().contains("data-copy="),
             "{id}"
         );
+        // also what stands in the guide of the client
+        let (_, guide) = page.text().split_once("<pre class=\"prose\">").unwrap();
+        let (using, rest) = guide.split_once("</pre>").unwrap();
+        let limits = rest.split("<li>").skip(1);
+        let limits = limits.map(|limit| limit.split("</li>").next().unwrap());
+        for text in std::iter::once(using).chain(limits) {
+            let is_korean = text.chars().any(|c| ('가'..='힣').contains(&c));
+            assert!(is_korean, "{id}: {text}");
+        }
         clients += 1;
     }
     assert_eq!(clients, 11);
