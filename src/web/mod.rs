@@ -7,7 +7,6 @@ mod account;
 pub mod activity;
 pub mod assets;
 pub mod blame;
-pub mod compat;
 pub mod connect;
 pub mod csrf;
 pub mod diffing;

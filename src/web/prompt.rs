@@ -9,7 +9,6 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
-use super::compat::{Shape, Shown, shown};
 use super::library::{DAYS, Label, bars, labels, uses};
 use super::page::{Failure, Page, answer};
 use super::rendering::{Rendering, caller, render};
@@ -19,6 +18,7 @@ use super::waiting::{self, Waiting};
 use super::{Web, layout};
 use crate::access::Action;
 use crate::catalog::Catalog;
+use crate::connect::compat::{Shape, Shown, shown};
 use crate::prompt::selector::Selector;
 use crate::prompt::{Argument, At, Lane, Prompt};
 use crate::records::calendar;

@@ -1,6 +1,7 @@
 //! The pages, over real sockets: what a browser gets, in both languages, whatever authors write.
 
 mod blame;
+mod clients;
 mod edit;
 mod hostile;
 mod pages;
