@@ -41,6 +41,10 @@ pub struct ActivityPage {
     pub clients: Vec<(String, String, String, usize)>,
     /// How long it took from the last change that was seen until all who listen were woken.
     pub told: Option<String>,
+    /// Where the index of the search is: `current`, `behind`, `making`, or `none`; its text is `activity.index.<word>`.
+    pub index: &'static str,
+    /// How far the versions are counted, while they are.
+    pub counting: Option<String>,
     /// The mirrored repository, where there is one.
     pub upstream: Option<Mirror>,
     /// What was published, newest first.
@@ -136,6 +140,13 @@ async fn made(web: &Web, visit: &Visit) -> ActivityPage {
             .mcp
             .last_told()
             .map(|told| format!("{:.1} ms", told.as_secs_f64() * 1000.0)),
+        index: index(web, status.served.as_deref()),
+        counting: web.api.registry.counting().map(|(done, total)| {
+            visit.lang.text(
+                "versions.counting",
+                &[("done", &done.to_string()), ("total", &total.to_string())],
+            )
+        }),
         upstream: web.upstream.as_ref().filter(|_| sees_all).map(|upstream| {
             let status = upstream.status();
             Mirror {
@@ -147,6 +158,18 @@ async fn made(web: &Web, visit: &Visit) -> ActivityPage {
         }),
         published: published(web, &snapshot, visit).await,
         audit: audit(web, visit).await,
+    }
+}
+
+/// Where the index of the search is against what is served.
+fn index(web: &Web, served: Option<&str>) -> &'static str {
+    if !web.api.search.has_index() {
+        return "none";
+    }
+    match web.api.search.indexed() {
+        None => "making",
+        at if at.as_deref() == served => "current",
+        Some(_) => "behind",
     }
 }
 

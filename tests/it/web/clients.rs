@@ -9,11 +9,11 @@ use crate::support::http::send;
 fn prompt(arguments: &[&str]) -> String {
     let declared: String = arguments
         .iter()
-        .flat_map(|name| ["  - name: ", name, "\n"])
+        .flat_map(|name| ["  - name: ", *name, "\n"])
         .collect();
     let used: String = arguments
         .iter()
-        .flat_map(|name| ["{{ ", name, " }}\n"])
+        .flat_map(|name| ["{{ ", *name, " }}\n"])
         .collect();
     format!("---\ndescription: D\narguments:\n{declared}---\nLook.\n{used}")
 }

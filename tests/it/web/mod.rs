@@ -7,6 +7,7 @@ mod hostile;
 mod pages;
 mod prompt;
 mod review;
+mod shown;
 
 use crate::support::http::{Reply, send};
 use crate::support::server::TestServer;
