@@ -299,22 +299,20 @@ async fn compare(
                 numbered,
             } = known;
             let latest = seen(&snapshot.latest, &actor);
-            let (Some(before), Some(after), Some(repository), Some(prompt)) = (
+            let (Some(before), Some(after), Some(repository)) = (
                 numbered.get(from),
                 numbered.get(to),
                 registry.library().repository(),
-                latest.prompt(&name),
             ) else {
-                return Err(Refusal::new(
-                    StatusCode::NOT_FOUND,
-                    format!("`{name}` is not served any more"),
-                ));
+                return Err(at_refusal(&AtError::NotNumbered));
             };
+            let today = latest.prompt(&name);
+            let path = today.map_or_else(|| after.path.clone(), |prompt| prompt.path.clone());
             let compared = diff::compare(
                 &registry,
                 repository,
                 &latest,
-                prompt,
+                &path,
                 (from, before),
                 (to, after),
             )

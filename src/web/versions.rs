@@ -256,7 +256,7 @@ async fn compared(web: &Web, visit: &Visit, name: &str) -> Result<DiffPage, Fail
             &reading,
             repository,
             &latest,
-            prompt,
+            &prompt.path,
             (from, &before),
             (to, &after),
         )

@@ -17,35 +17,46 @@ use crate::git::{GitError, read_again};
 use crate::registry::AtError;
 use crate::versions::blame;
 
-/// Of the newest version, or of `?at=v3`.
+/// The lines of a version.
+#[derive(Serialize)]
+struct Lines {
+    /// The prompt.
+    name: String,
+    /// The version whose lines these are.
+    version: u64,
+    /// Its lines.
+    lines: Vec<Line>,
+    /// Those that lines are from, newest first.
+    versions: Vec<Origin>,
+}
+
+/// A line.
+#[derive(Serialize)]
+struct Line {
+    /// What it says, without what ends it.
+    text: String,
+    /// The version it came with; none where that is older than the versions that were compared.
+    version: Option<u64>,
+}
+
+/// A version that lines are from.
+#[derive(Serialize)]
+struct Origin {
+    /// Its number.
+    version: u64,
+    /// Where the prompt was then.
+    path: Arc<str>,
+    #[serde(flatten)]
+    of: ShownCommit,
+}
+
+/// Which version each line of a prompt is from: of the newest, or of `?at=v3`.
 pub(super) async fn blame(
     State(api): State<Api>,
     Path(name): Path<String>,
     uri: Uri,
     extensions: Extensions,
 ) -> Response {
-    #[derive(Serialize)]
-    struct Answer {
-        name: String,
-        /// The version whose lines these are.
-        version: u64,
-        lines: Vec<Line>,
-        /// Those that lines are from, newest first.
-        versions: Vec<Origin>,
-    }
-    #[derive(Serialize)]
-    struct Line {
-        text: String,
-        /// None where it is older than the versions that were compared.
-        version: Option<u64>,
-    }
-    #[derive(Serialize)]
-    struct Origin {
-        version: u64,
-        path: Arc<str>,
-        #[serde(flatten)]
-        of: ShownCommit,
-    }
     let answer = async {
         let known = known(&api, by(&extensions).actor, &name)?;
         let asked = Query::of(&uri, &["at"])?;
@@ -78,7 +89,7 @@ pub(super) async fn blame(
         .await?;
         let numbers: BTreeSet<u64> = found.from.iter().copied().flatten().collect();
         let versions = numbers.into_iter().rev();
-        Ok(json(&Answer {
+        Ok(json(&Lines {
             name,
             version: found.version,
             lines: found

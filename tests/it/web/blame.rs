@@ -84,25 +84,28 @@ async fn each_line_has_its_version_with_who_and_why() {
 }
 
 #[tokio::test]
-async fn the_lines_of_a_prompt_that_is_gone_are_still_told() {
-    let library = TestLibrary::with(&[(PATH, "Look.\n"), ("prompts/other.md", "Other.\n")]);
+async fn what_a_prompt_was_that_is_gone_is_still_told() {
+    let text = "---\nexamples: [{ name: plain }]\n---\nLook.\n";
+    let library = TestLibrary::with(&[(PATH, text), ("prompts/other.md", "Other.\n")]);
+    let twice = text.replace("Look.", "Look twice.");
+    publish_as(&library, "Mina", "Look twice", &twice);
     library.remove(PATH);
     library.commit("Gone");
     library.push();
     let server = TestServer::start(&library).await;
-    let told = send(
-        server.address,
-        "GET",
-        "/api/v1/prompts/triage/blame",
-        &[],
-        b"",
-    )
-    .await;
+    let get = async |path: &str| send(server.address, "GET", path, &[], b"").await;
+    let told = get("/api/v1/prompts/triage/blame").await;
     assert_eq!(told.status, 200, "{}", told.text());
-    assert_eq!(
-        told.json()["lines"],
-        json!([{ "text": "Look.", "version": 1 }])
-    );
+    let lines = told.json()["lines"].clone();
+    assert_eq!(lines[2], json!({ "text": "---", "version": 1 }));
+    assert_eq!(lines[3], json!({ "text": "Look twice.", "version": 2 }));
+    let told = get("/api/v1/prompts/triage/diff?from=v1&to=v2").await;
+    assert_eq!(told.status, 200, "{}", told.text());
+    let told = told.json();
+    for diff in [&told["source"], &told["rendered"][0]["diff"]] {
+        let diff = diff.as_str().unwrap();
+        assert!(diff.contains("-Look.\n+Look twice.\n"), "{told}");
+    }
 }
 
 #[tokio::test]
