@@ -203,8 +203,8 @@ const TEXTS: &[(&str, &str)] = &[
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::{Client, Target, Transport, guide};
     use super::*;
+    use crate::connect::{Client, Target, Transport, guide};
 
     #[test]
     fn every_text_of_every_guide_is_there_and_no_other() {
