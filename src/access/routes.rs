@@ -79,6 +79,7 @@ pub static ROUTES: &[Route] = &[
     both("/prompts/{name}/complete", READ),
     both("/prompts/{name}/versions", READ),
     both("/prompts/{name}/diff", READ),
+    both("/prompts/{name}/blame", READ),
     both("/prompts/{name}/restore", PUBLISH),
     both(
         "/prompts/{name}/promote",
@@ -111,6 +112,7 @@ pub static ROUTES: &[Route] = &[
     both("/api/v1/changes", PUBLISH),
     both("/api/v1/prompts/{name}/versions", READ),
     both("/api/v1/prompts/{name}/diff", READ),
+    both("/api/v1/prompts/{name}/blame", READ),
     both("/api/v1/prompts/{name}/revert", PUBLISH),
     both(
         "/api/v1/prompts/{name}/label",

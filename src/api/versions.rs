@@ -1,5 +1,7 @@
 //! `/api/v1/prompts/{name}/…`: the versions of a prompt, what differs between two, moving a label, going back.
 
+mod blame;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -40,6 +42,7 @@ pub(super) fn routes() -> Router<Api> {
     Router::new()
         .route("/api/v1/prompts/{name}/versions", get(versions))
         .route("/api/v1/prompts/{name}/diff", get(compare))
+        .route("/api/v1/prompts/{name}/blame", get(blame::blame))
         .route("/api/v1/prompts/{name}/label", post(label))
         .route("/api/v1/prompts/{name}/revert", post(revert))
 }
@@ -296,22 +299,20 @@ async fn compare(
                 numbered,
             } = known;
             let latest = seen(&snapshot.latest, &actor);
-            let (Some(before), Some(after), Some(repository), Some(prompt)) = (
+            let (Some(before), Some(after), Some(repository)) = (
                 numbered.get(from),
                 numbered.get(to),
                 registry.library().repository(),
-                latest.prompt(&name),
             ) else {
-                return Err(Refusal::new(
-                    StatusCode::NOT_FOUND,
-                    format!("`{name}` is not served any more"),
-                ));
+                return Err(at_refusal(&AtError::NotNumbered));
             };
+            let today = latest.prompt(&name);
+            let path = today.map_or_else(|| after.path.clone(), |prompt| prompt.path.clone());
             let compared = diff::compare(
                 &registry,
                 repository,
                 &latest,
-                prompt,
+                &path,
                 (from, before),
                 (to, after),
                 &|path| actor.may(Action::Read, path),

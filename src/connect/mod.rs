@@ -1,15 +1,19 @@
 //! What connects a client to a library: what each is called, wants written where, and lacks. For the command and the page.
 //!
-//! Pure: gives texts. What each client wants stands in `clients`; how its files are written in `document`.
+//! Pure: gives texts. What each client wants stands in `clients`, what of a prompt arrives there in `compat`, its texts in Korean in `korean`; how its files are
+//! written in `document`.
 
 mod clients;
+pub mod compat;
 pub mod document;
+mod korean;
 
 use clap::ValueEnum;
 
 use document::Block;
 
 pub use clients::{guide, title};
+pub use korean::korean;
 
 /// The clients whose configuration is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use similar::TextDiff;
@@ -53,13 +54,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Compares two versions of a prompt that is served. Blocks: reads both, and renders their examples. What a prompt includes
-/// is a part of what it renders to; of the files themselves, those that `sees` says yes to are shown.
+/// Compares two versions of a prompt: at its path of today, or where it was last. Blocks: reads both, and renders their
+/// examples. What a prompt includes is a part of what it renders to; of the files themselves, those that `sees` says yes to
+/// are shown.
 pub fn compare(
     registry: &Registry,
     repository: &Repository,
     catalog: &Catalog,
-    prompt: &Prompt,
+    path: &Arc<str>,
     (from, before): (u64, &Version),
     (to, after): (u64, &Version),
     sees: &dyn Fn(&str) -> bool,
@@ -90,7 +92,7 @@ pub fn compare(
         source.push_str(&unified(&a, &b, &from, &to));
     }
     let linked = |files: &Files| {
-        let made = catalog.versioned(&prompt.path, files, &crate::catalog::examples::none);
+        let made = catalog.versioned(path, files, &crate::catalog::examples::none);
         made.map_err(|problems| {
             problems.first().map_or_else(
                 || "cannot be read".to_owned(),
@@ -110,7 +112,7 @@ pub fn compare(
     let check = registry.renderer().check(CancellationToken::new());
     let mut rendered = Vec::new();
     for example in examples.into_iter().take(EXAMPLES) {
-        let side = |made: &Result<std::sync::Arc<Prompt>, String>| match made {
+        let side = |made: &Result<Arc<Prompt>, String>| match made {
             Ok(made) => shown(&check, catalog, made, &example.arguments),
             Err(problem) => format!("does not pass the check: {problem}\n"),
         };

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::VersionsError;
 use crate::catalog::Catalog;
+use crate::connect::compat::{Lost, lost};
 use crate::git::{GitError, Repository};
 use crate::prompt::{BoundArguments, Content, Prompt};
 use crate::registry::Registry;
@@ -120,6 +121,9 @@ pub struct PromptChange {
     pub kind: &'static str,
     /// Its examples.
     pub examples: Vec<ExampleChange>,
+    /// The clients in which less of it arrives than before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<Lost>,
 }
 
 /// What a change does.
@@ -308,6 +312,9 @@ pub fn prompts(
             path,
             kind,
             examples,
+            clients: after
+                .as_deref()
+                .map_or_else(Vec::new, |after| lost(before.as_deref(), after)),
         });
     }
     Ok((out, left_out))

@@ -17,9 +17,21 @@ const KEPT: usize = 200_000;
 
 /// The entries of `labels.toml`: a version by prompt and label.
 type Entries = BTreeMap<(Arc<str>, Arc<str>), u64>;
-/// What differs between two of them: prompt, label, and the version it is on then. None where the second cannot be read.
-type Differs = Option<Arc<[Differing]>>;
-type Differing = (Arc<str>, Arc<str>, Option<u64>);
+/// What differs between two of them. None where the second cannot be read.
+type Differs = Option<Arc<[Moved]>>;
+
+/// A label of a prompt that one file has otherwise than another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// The prompt.
+    pub prompt: Arc<str>,
+    /// The label.
+    pub label: Arc<str>,
+    /// The version it was on before; none where it was on none.
+    pub before: Option<u64>,
+    /// The version it is on since; none where it was taken off.
+    pub number: Option<u64>,
+}
 
 /// What one file has otherwise than another: it is the same for every prompt and whoever asks, so it is read once.
 struct Known {
@@ -89,13 +101,21 @@ fn entries(
     Ok(Some(out))
 }
 
-fn differs(before: &Entries, now: &Entries) -> Arc<[Differing]> {
-    let off = before.keys().filter(|key| !now.contains_key(*key));
-    let off = off.map(|(prompt, label)| (prompt.clone(), label.clone(), None));
+fn differs(before: &Entries, now: &Entries) -> Arc<[Moved]> {
+    let moved = |(prompt, label): &(Arc<str>, Arc<str>), before, number| Moved {
+        prompt: prompt.clone(),
+        label: label.clone(),
+        before,
+        number,
+    };
+    let off = before
+        .iter()
+        .filter(|(key, _)| !now.contains_key(*key))
+        .map(|(key, was)| moved(key, Some(*was), None));
     let on = now
         .iter()
-        .filter(|(key, number)| before.get(*key) != Some(*number));
-    let on = on.map(|((prompt, label), number)| (prompt.clone(), label.clone(), Some(*number)));
+        .map(|(key, number)| moved(key, before.get(key).copied(), Some(*number)))
+        .filter(|moved| moved.before != moved.number);
     off.chain(on).collect()
 }
 
@@ -117,12 +137,31 @@ pub fn moves(
     history: &History,
     name: &str,
 ) -> Result<Vec<Move>, GitError> {
+    let mut out = Vec::new();
+    walk(repository, history, LOOKED_AT, |commit, moved| {
+        let of = moved.iter().filter(|moved| *moved.prompt == *name);
+        out.extend(of.map(|moved| Move {
+            label: moved.label.to_string(),
+            number: moved.number,
+            commit: commit.clone(),
+        }));
+    })?;
+    Ok(out)
+}
+
+/// Goes through what each of the last commits that changed `labels.toml` moved, so many of them, oldest first. Blocks:
+/// reads that file as each of them had it.
+pub fn walk(
+    repository: &Repository,
+    history: &History,
+    most: usize,
+    mut take: impl FnMut(&Arc<Commit>, &[Moved]),
+) -> Result<(), GitError> {
     let blobs = repository.blobs()?;
     let mut words = HashSet::new();
     // the last file that could be read, and what it says once that is needed
     let mut before: (Option<Id>, Option<Entries>) = (None, Some(Entries::new()));
-    let mut out = Vec::new();
-    let skipped = history.labels().count().saturating_sub(LOOKED_AT);
+    let skipped = history.labels().count().saturating_sub(most);
     // the one before the first that is shown says what that changed
     let first = skipped.saturating_sub(1);
     for (position, at) in history.labels().enumerate().skip(first) {
@@ -149,12 +188,7 @@ pub fn moves(
         if position < skipped {
             continue;
         }
-        let of = differing.iter().filter(|(prompt, ..)| **prompt == *name);
-        out.extend(of.map(|(_, label, number)| Move {
-            label: label.to_string(),
-            number: *number,
-            commit: at.commit.clone(),
-        }));
+        take(&at.commit, &differing);
     }
-    Ok(out)
+    Ok(())
 }

@@ -3,6 +3,7 @@
 //! The rows only save a start the reading of the whole history. Without them, or with a database that cannot be used,
 //! versions are counted from git, and they are the same.
 
+pub mod blame;
 pub mod diff;
 pub mod effect;
 pub mod log;

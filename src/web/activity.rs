@@ -1,7 +1,7 @@
 //! What happens: what was published, who is connected, what is wrong; the audit for admins.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::response::Response;
@@ -9,15 +9,12 @@ use serde::Serialize;
 
 use super::Web;
 use super::health;
-use super::library::{Label, labels};
 use super::page::{Page, show};
+use super::published::{Published, published};
 use super::text::Lang;
 use super::visit::Visit;
 use crate::access::Action;
-use crate::registry::Snapshot;
 
-/// Versions that are listed, newest first.
-const PUBLISHED: usize = 40;
 /// Rows of the audit that are listed.
 const AUDIT: i64 = 50;
 /// Clients that are listed.
@@ -44,6 +41,10 @@ pub struct ActivityPage {
     pub clients: Vec<(String, String, String, usize)>,
     /// How long it took from the last change that was seen until all who listen were woken.
     pub told: Option<String>,
+    /// Where the index of the search is: `current`, `behind`, `making`, or `none`; its text is `activity.index.<word>`.
+    pub index: &'static str,
+    /// How far the versions are counted, while they are.
+    pub counting: Option<String>,
     /// The mirrored repository, where there is one.
     pub upstream: Option<Mirror>,
     /// What was published, newest first.
@@ -63,27 +64,6 @@ pub struct Mirror {
     pub fetched_at: Option<i64>,
     /// Why it could not be.
     pub error: Option<String>,
-}
-
-/// A version that was published.
-#[derive(Debug, Serialize)]
-pub struct Published {
-    /// The prompt.
-    pub name: String,
-    /// Its title.
-    pub title: String,
-    /// The version.
-    pub version: u64,
-    /// Labels on it now.
-    pub labels: Vec<Label>,
-    /// Who.
-    pub author: String,
-    /// Why.
-    pub subject: String,
-    /// When, in seconds since 1970.
-    pub at: i64,
-    /// The commit.
-    pub commit: String,
 }
 
 /// A row of the audit.
@@ -161,6 +141,13 @@ async fn made(web: &Web, visit: &Visit) -> ActivityPage {
             .mcp
             .last_told()
             .map(|told| format!("{:.1} ms", told.as_secs_f64() * 1000.0)),
+        index: index(web, status.served.as_deref()),
+        counting: web.api.registry.counting().map(|(done, total)| {
+            visit.lang.text(
+                "versions.counting",
+                &[("done", &done.to_string()), ("total", &total.to_string())],
+            )
+        }),
         upstream: web.upstream.as_ref().filter(|_| sees_all).map(|upstream| {
             let status = upstream.status();
             Mirror {
@@ -170,8 +157,20 @@ async fn made(web: &Web, visit: &Visit) -> ActivityPage {
                 error: status.error,
             }
         }),
-        published: published(&snapshot, visit),
+        published: published(web, &snapshot, visit).await,
         audit: audit(web, visit).await,
+    }
+}
+
+/// Where the index of the search is against what is served.
+fn index(web: &Web, served: Option<&str>) -> &'static str {
+    if !web.api.search.has_index() {
+        return "none";
+    }
+    match web.api.search.indexed() {
+        None => "making",
+        at if at.as_deref() == served => "current",
+        Some(_) => "behind",
     }
 }
 
@@ -194,56 +193,6 @@ fn clients(web: &Web) -> Vec<(String, String, String, usize)> {
     out.sort_by_key(|(.., count)| Reverse(*count));
     out.truncate(CLIENTS);
     out
-}
-
-/// The newest versions of the prompts that are seen.
-fn published(snapshot: &Snapshot, visit: &Visit) -> Vec<Published> {
-    let Some(history) = &snapshot.history else {
-        return Vec::new();
-    };
-    let mut newest: BinaryHeap<Reverse<(i64, u64, &str)>> = BinaryHeap::new();
-    for prompt in snapshot.catalog.list(None).iter() {
-        let name = prompt.name.as_str();
-        if !visit.reads(&prompt.path) {
-            continue;
-        }
-        let Some(numbered) = history.of(name) else {
-            continue;
-        };
-        // a version that was elsewhere may not be known of
-        let versions = numbered.versions.iter().enumerate().rev();
-        let versions = versions.filter(|(_, version)| visit.reads(&version.path));
-        for (index, version) in versions.take(PUBLISHED) {
-            newest.push(Reverse((version.commit.seconds, index as u64 + 1, name)));
-            if newest.len() > PUBLISHED {
-                newest.pop();
-            }
-        }
-    }
-    let labels = labels(snapshot);
-    // the smallest of what is turned round is the newest
-    newest
-        .into_sorted_vec()
-        .into_iter()
-        .filter_map(|Reverse((at, number, name))| {
-            let version = history.version(name, number)?;
-            let prompt = snapshot.catalog.prompt(name)?;
-            let on = labels.get(name).cloned().unwrap_or_default();
-            Some(Published {
-                name: name.to_owned(),
-                title: prompt.title.clone().unwrap_or_else(|| name.to_owned()),
-                version: number,
-                labels: on
-                    .into_iter()
-                    .filter(|label| label.version == number)
-                    .collect(),
-                author: version.commit.author.to_string(),
-                subject: version.commit.subject.to_string(),
-                at,
-                commit: version.commit.hex().to_string(),
-            })
-        })
-        .collect()
 }
 
 async fn audit(web: &Web, visit: &Visit) -> Option<Vec<Audited>> {

@@ -77,12 +77,13 @@ pub(super) async fn page(State(web): State<Web>, visit: Visit) -> Response {
         &web.url,
         visit.query.get("client"),
         visit.actor.credential().is_some(),
+        visit.lang,
     );
     show(&web, &visit, &page).await
 }
 
 /// The page for a client, or for the first.
-pub fn of(url: &str, chosen: Option<&str>, needs_token: bool) -> ConnectPage {
+pub fn of(url: &str, chosen: Option<&str>, needs_token: bool, lang: Lang) -> ConnectPage {
     let chosen = chosen.and_then(|id| Client::all().iter().find(|client| client.id() == id));
     let chosen = *chosen.unwrap_or(&Client::ClaudeCode);
     let endpoint = format!("{url}/mcp");
@@ -97,6 +98,10 @@ pub fn of(url: &str, chosen: Option<&str>, needs_token: bool) -> ConnectPage {
             transport: Transport::Both,
         },
     );
+    let said = |text: &str| match lang {
+        Lang::En => text.to_owned(),
+        Lang::Ko => connect::korean(text).unwrap_or(text).to_owned(),
+    };
     let group = |transport: Transport, name: &'static str| Group {
         transport: name,
         ways: guide
@@ -104,7 +109,7 @@ pub fn of(url: &str, chosen: Option<&str>, needs_token: bool) -> ConnectPage {
             .iter()
             .filter(|way| way.transport == transport)
             .map(|way| Way {
-                what: way.what.clone(),
+                what: said(&way.what),
                 places: way.places.clone(),
                 block: way.block.text.trim_end().to_owned(),
             })
@@ -128,8 +133,8 @@ pub fn of(url: &str, chosen: Option<&str>, needs_token: bool) -> ConnectPage {
         .into_iter()
         .filter(|group| !group.ways.is_empty())
         .collect(),
-        using: guide.using.clone(),
-        limits: guide.limits.clone(),
+        using: said(&guide.using),
+        limits: guide.limits.iter().map(|limit| said(limit)).collect(),
         url: endpoint,
         needs_token,
     }

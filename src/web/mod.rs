@@ -6,7 +6,7 @@
 mod account;
 pub mod activity;
 pub mod assets;
-pub mod compat;
+pub mod blame;
 pub mod connect;
 pub mod csrf;
 pub mod diffing;
@@ -17,6 +17,7 @@ pub mod layout;
 pub mod library;
 pub mod page;
 pub mod prompt;
+pub mod published;
 pub mod rendering;
 pub mod review;
 mod settings;
@@ -98,6 +99,7 @@ pub fn routes(web: Web) -> Router {
         .route("/prompts/{name}/complete", post(prompt::complete))
         .route("/prompts/{name}/versions", get(versions::page))
         .route("/prompts/{name}/diff", get(versions::compare))
+        .route("/prompts/{name}/blame", get(blame::page))
         .route("/prompts/{name}/restore", post(versions::restore))
         .route("/prompts/{name}/promote", post(versions::promote))
         .route("/connect", get(connect::page))

@@ -9,7 +9,6 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
-use super::compat::{Shape, Shown, shown};
 use super::library::{DAYS, Label, bars, labels, uses};
 use super::page::{Failure, Page, answer};
 use super::rendering::{Rendering, render};
@@ -20,6 +19,7 @@ use super::{Web, layout};
 use crate::access::Action;
 use crate::api::charged;
 use crate::catalog::Catalog;
+use crate::connect::compat::{Shape, Shown, shown};
 use crate::prompt::selector::Selector;
 use crate::prompt::{Argument, At, Lane, Prompt};
 use crate::records::calendar;

@@ -2,6 +2,8 @@
 //!
 //! What is written goes through the API's own handlers, in this process: one way, one set of rules.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{self, HeaderValue};
@@ -242,41 +244,18 @@ async fn compared(web: &Web, visit: &Visit, name: &str) -> Result<DiffPage, Fail
     let snapshot = web.api.registry.snapshot();
     let shown = seen(&snapshot.catalog, visit, name)?;
     let head = head(&snapshot, visit, &shown);
-    let numbered = snapshot
-        .history
-        .as_deref()
-        .and_then(|history| history.of(name).cloned());
-    let Some(numbered) = numbered else {
-        return Err(Failure::Unavailable(
-            visit.lang.text("versions.not_numbered", &[]),
-        ));
-    };
-    let number = |key: &str, otherwise: u64| -> Result<(u64, Version), Failure> {
-        let number = match visit.query.get(key) {
-            None => otherwise,
-            Some(text) => version_number(text)
-                .or_else(|| text.parse().ok())
-                .or_else(|| snapshot.latest.label(text, name))
-                .ok_or(Failure::NotFound)?,
-        };
-        let version = numbered
-            .get(number)
-            .filter(|version| visit.reads(&version.path))
-            .cloned()
-            .ok_or(Failure::NotFound)?;
-        Ok((number, version))
+    let numbered = numbered(&snapshot, visit, name)?;
+    let number = |key: &str, otherwise: u64| {
+        let text = visit.query.get(key);
+        text.map_or(Ok(otherwise), |text| meant(&snapshot, name, text))
+            .and_then(|number| readable(&numbered, visit, number))
     };
     let (to, after) = number("to", numbered.latest())?;
     let (from, before) = number("from", to.saturating_sub(1).max(1))?;
-    let registry = web.api.registry.clone();
-    let permit = registry
-        .reading()
-        .await
-        .map_err(|error| Failure::Unavailable(error.to_string()))?;
-    let reading = registry.clone();
+    let reading = web.api.registry.clone();
     let (latest, of) = (visit.catalog(&snapshot.latest), name.to_owned());
     let actor = visit.actor.clone();
-    let read = tokio::task::spawn_blocking(move || {
+    let compared = off_the_threads(web, move || {
         let (Some(repository), Some(prompt)) = (reading.library().repository(), latest.prompt(&of))
         else {
             return Err(Failure::NotFound);
@@ -285,17 +264,14 @@ async fn compared(web: &Web, visit: &Visit, name: &str) -> Result<DiffPage, Fail
             &reading,
             repository,
             &latest,
-            prompt,
+            &prompt.path,
             (from, &before),
             (to, &after),
             &|path| reads(&actor, path),
         )
         .map_err(|error| Failure::Internal(error.to_string()))
-    });
-    let compared = read
-        .await
-        .map_err(|error| Failure::Internal(error.to_string()))??;
-    drop(permit);
+    })
+    .await?;
     Ok(DiffPage {
         from,
         to,
@@ -318,6 +294,50 @@ async fn compared(web: &Web, visit: &Visit, name: &str) -> Result<DiffPage, Fail
             .collect(),
         head,
     })
+}
+
+/// Runs what reads git where it may block, among those few that may at a time.
+pub(super) async fn off_the_threads<T: Send + 'static>(
+    web: &Web,
+    read: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let permit = web.api.registry.reading().await;
+    let _permit = permit.map_err(|error| Failure::Unavailable(error.to_string()))?;
+    tokio::task::spawn_blocking(read)
+        .await
+        .map_err(|error| Failure::Internal(error.to_string()))?
+}
+
+/// The versions of a prompt, where they are known.
+pub(super) fn numbered(
+    snapshot: &Snapshot,
+    visit: &Visit,
+    name: &str,
+) -> Result<Arc<Numbered>, Failure> {
+    let history = snapshot.history.as_deref();
+    let found = history.and_then(|history| history.of(name).cloned());
+    found.ok_or_else(|| Failure::Unavailable(visit.lang.text("versions.not_numbered", &[])))
+}
+
+/// The number of a version that a query names: `v3`, `3`, or a label that is on it.
+pub(super) fn meant(snapshot: &Snapshot, name: &str, text: &str) -> Result<u64, Failure> {
+    version_number(text)
+        .or_else(|| text.parse().ok())
+        .or_else(|| snapshot.latest.label(text, name))
+        .ok_or(Failure::NotFound)
+}
+
+/// A version by its number; one that was where this visit may not read looks absent.
+pub(super) fn readable(
+    numbered: &Numbered,
+    visit: &Visit,
+    number: u64,
+) -> Result<(u64, Version), Failure> {
+    numbered
+        .get(number)
+        .filter(|version| visit.reads(&version.path))
+        .map(|version| (number, version.clone()))
+        .ok_or(Failure::NotFound)
 }
 
 /// `POST /prompts/{name}/restore`: the text of an earlier version becomes the newest.

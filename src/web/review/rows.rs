@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::api::proposals::view::Thread;
+use crate::connect::compat::Lost;
 use crate::versions::effect::{FileChange, Hunk, PromptChange};
 
 /// A line.
@@ -92,6 +93,8 @@ pub struct PromptView {
     pub kind: &'static str,
     /// Its examples.
     pub examples: Vec<ExampleView>,
+    /// The clients in which less of it arrives than before.
+    pub clients: Vec<Lost>,
 }
 
 /// A file, or a message of an example of it.
@@ -257,6 +260,7 @@ pub(super) fn prompts(prompts: &[PromptChange], threads: &mut Placed, at: &str) 
             path: prompt.path.to_string(),
             kind: prompt.kind,
             examples,
+            clients: prompt.clients.clone(),
         });
     }
     out

@@ -65,6 +65,8 @@ async fn a_prompt_that_is_not_read_is_not_there() {
         "versions",
         "diff?from=v1&to=v2",
         "diff?from=v1&to=production",
+        "blame",
+        "blame?at=v1",
     ] {
         let at = |name: &str| format!("/api/v1/prompts/{name}/{path}");
         let one = server.get("duty", &at(hidden)).await;

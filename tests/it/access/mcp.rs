@@ -121,7 +121,7 @@ const MODERN_ALONE: [&str; 2] = ["server/discover", "subscriptions/listen"];
 
 impl Guarded {
     /// Asks as an actor.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         &self,
         who: &str,
         path: &str,

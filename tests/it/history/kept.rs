@@ -234,6 +234,18 @@ fn a_file_of_labels_is_read_once_however_many_ask() {
         ("production".to_owned(), None, "commit 7".to_owned()),
     ];
     assert_eq!(moves("a"), expected);
+    // of the last commits alone: where the label was, and where it went
+    let mut last = Vec::new();
+    versions::log::walk(&repository, &history, 2, |commit, moved| {
+        let moved = moved.iter().map(|moved| (moved.before, moved.number));
+        last.push((commit.subject.to_string(), moved.collect::<Vec<_>>()));
+    })
+    .unwrap();
+    let expected_last = [
+        ("commit 4".to_owned(), vec![(Some(1), Some(2))]),
+        ("commit 7".to_owned(), vec![(Some(2), None)]),
+    ];
+    assert_eq!(last, expected_last);
     // nothing can be read any more
     let objects = made.path().join("objects");
     std::fs::remove_dir_all(&objects).unwrap();

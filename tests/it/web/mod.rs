@@ -1,11 +1,14 @@
 //! The pages, over real sockets: what a browser gets, in both languages, whatever authors write.
 
+mod blame;
+mod clients;
 mod edit;
 mod hostile;
 mod pages;
 mod prompt;
 mod review;
 mod settings;
+mod shown;
 
 use crate::support::http::{Reply, send};
 use crate::support::server::TestServer;

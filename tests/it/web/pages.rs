@@ -11,6 +11,7 @@ const PAGES: &[&str] = &[
     "/prompts/incident-triage",
     "/prompts/incident-triage/versions",
     "/prompts/incident-triage/diff",
+    "/prompts/incident-triage/blame",
     "/connect",
     "/activity",
 ];

@@ -276,6 +276,7 @@ async fn what_an_actor_may_not_read_looks_absent_on_every_page() {
         ("/prompts/secret", "/prompts/nought"),
         ("/prompts/secret/versions", "/prompts/nought/versions"),
         ("/prompts/secret/diff", "/prompts/nought/diff"),
+        ("/prompts/secret/blame", "/prompts/nought/blame"),
     ] {
         assert_eq!(same(hidden).await, same(absent).await, "{hidden}");
     }
@@ -313,6 +314,15 @@ async fn every_client_can_be_connected_from_the_page() {
             page.text().contains(&url) && page.text().contains("data-copy="),
             "{id}"
         );
+        // also what stands in the guide of the client
+        let (_, guide) = page.text().split_once("<pre class=\"prose\">").unwrap();
+        let (using, rest) = guide.split_once("</pre>").unwrap();
+        let limits = rest.split("<li>").skip(1);
+        let limits = limits.map(|limit| limit.split("</li>").next().unwrap());
+        for text in std::iter::once(using).chain(limits) {
+            let is_korean = text.chars().any(|c| ('가'..='힣').contains(&c));
+            assert!(is_korean, "{id}: {text}");
+        }
         clients += 1;
     }
     assert_eq!(clients, 11);
@@ -338,4 +348,53 @@ async fn who_listens_is_on_the_page_of_the_activity() {
     );
     assert!(page.text().contains("2025-06-18"));
     drop(events);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn labels_that_move_and_versions_that_come_back_are_published_too() {
+    let people: &[crate::access::Person<'_>] = &[
+        ("pub", &[("publisher", "**")]),
+        ("half", &[("reader", "prompts/open/**")]),
+    ];
+    let server = Guarded::start(
+        &[
+            ("prompts/a/greet.md", GREET),
+            ("prompts/open/plain.md", "Plain.\n"),
+        ],
+        people,
+    )
+    .await;
+    let changed = GREET.replace("Hello", "Good day");
+    server.publish(&[("prompts/a/greet.md", &changed)]).await;
+    for (deed, fields) in [
+        ("promote", "version=v2&label=production&reason=Try+it"),
+        ("promote", "version=v1&label=production&reason=It+fails"),
+        ("restore", "version=v1&reason=Too+stiff"),
+    ] {
+        let path = format!("/prompts/greet/{deed}");
+        let done = form(&server, "pub", &path, fields).await;
+        assert_eq!(done.status, 303, "{}", done.text());
+    }
+    let page = seen(&server, "pub", "/activity").await;
+    let html = page.text();
+    let item = |subject: &str| {
+        let subject = format!("<bdi>{subject}</bdi>");
+        let items = html.split("<li>");
+        let found: Vec<&str> = items.filter(|item| item.contains(&subject)).collect();
+        assert_eq!(found.len(), 1, "{subject} in {html}");
+        found[0].to_owned()
+    };
+    assert!(item("revert greet to v1").contains("v1 again"));
+    let on = item("promote greet v2 to production");
+    assert!(
+        on.contains("<bdi>production</bdi>") && on.contains(">v2<"),
+        "{on}"
+    );
+    let back = item("promote greet v1 to production");
+    let marked = "chip warn\">back<";
+    assert!(back.contains(marked) && !on.contains(marked), "{back}");
+    // who may not read the prompt is told of none of it
+    let half = seen(&server, "half", "/activity").await;
+    assert!(half.text().contains("/prompts/plain/diff"));
+    assert!(!half.text().contains("greet"), "{}", half.text());
 }

@@ -1,4 +1,4 @@
-//! How each client shows a prompt, and what of it does not get there: one table, and a pure function over it.
+//! How each client shows a prompt, and what of it does not get there: one table, and pure functions over it.
 
 use serde::Serialize;
 
@@ -280,25 +280,62 @@ pub fn shown(
         .iter()
         .map(|client| {
             let notes = (client.notes)(shape);
-            let fit = if notes.contains(&Note::TooManyArguments) {
-                Fit::Hidden
-            } else if notes.contains(&Note::ToolOnly) {
-                Fit::Tool
-            } else if notes.is_empty() {
-                Fit::Full
-            } else {
-                Fit::Adapted
-            };
             Shown {
                 client: client.name,
                 id: client.id,
                 command: command(client, server, name, arguments, values),
                 sentence: client.style == Style::Sentence,
-                fit,
+                fit: fit(&notes),
                 notes,
             }
         })
         .collect()
+}
+
+fn fit(notes: &[Note]) -> Fit {
+    if notes.contains(&Note::TooManyArguments) {
+        Fit::Hidden
+    } else if notes.contains(&Note::ToolOnly) {
+        Fit::Tool
+    } else if notes.is_empty() {
+        Fit::Full
+    } else {
+        Fit::Adapted
+    }
+}
+
+/// A client in which a change makes less of a prompt arrive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// The client's name.
+    pub client: &'static str,
+    /// How well it does after the change.
+    pub fit: Fit,
+    /// What is otherwise there, and was not before.
+    pub notes: Vec<Note>,
+}
+
+/// The clients that do worse with a prompt as it is after a change than as it was before; all that do anything otherwise,
+/// where it is new.
+pub fn lost(before: Option<&Prompt>, after: &Prompt) -> Vec<Lost> {
+    let (before, after) = (before.map(Shape::of), Shape::of(after));
+    lost_between(before.as_ref(), &after)
+}
+
+fn lost_between(before: Option<&Shape>, after: &Shape) -> Vec<Lost> {
+    let each = CLIENTS.iter().filter_map(|client| {
+        let known = before.map_or_else(Vec::new, client.notes);
+        let now = (client.notes)(after);
+        let fit = fit(&now);
+        let new = |note: &Note| !known.contains(note) && *note != Note::ToolOnly;
+        let notes: Vec<Note> = now.into_iter().filter(new).collect();
+        (!notes.is_empty()).then_some(Lost {
+            client: client.name,
+            fit,
+            notes,
+        })
+    });
+    each.collect()
 }
 
 fn command(
@@ -448,6 +485,38 @@ mod tests {
             ..Shape::default()
         };
         assert_eq!(of("opencode", decides).1, [Note::Placeholders]);
+    }
+
+    #[test]
+    fn what_a_change_loses() {
+        let one = Shape {
+            arguments: 1,
+            ..Shape::default()
+        };
+        let two = Shape {
+            arguments: 2,
+            ..Shape::default()
+        };
+        let hidden = Lost {
+            client: "Zed",
+            fit: Fit::Hidden,
+            notes: vec![Note::TooManyArguments],
+        };
+        assert_eq!(lost_between(Some(&one), &two), [hidden.clone()]);
+        assert_eq!(lost_between(Some(&two), &one), []);
+        assert_eq!(lost_between(Some(&two), &two), []);
+        let of_new: Vec<&str> = lost_between(None, &two).iter().map(|l| l.client).collect();
+        assert_eq!(of_new, ["Claude Code", "Zed"]);
+        assert_eq!(lost_between(None, &Shape::default()), []);
+        // what was hidden already and now comes in another shape as well
+        let attached = Shape {
+            resource: true,
+            ..two
+        };
+        let zed = lost_between(Some(&two), &attached);
+        let zed = zed.iter().find(|lost| lost.client == "Zed").unwrap();
+        assert_eq!(zed.fit, Fit::Hidden);
+        assert_eq!(zed.notes, [Note::ResourceAsText]);
     }
 
     #[track_caller]
