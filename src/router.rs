@@ -2,25 +2,28 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::Router;
+use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderValue};
 use axum::http::{Extensions, StatusCode, Uri};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
-use axum::{Router, middleware};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
+use tower::util::MapRequestLayer;
 
 use crate::access::{Access, Actor};
 use crate::api::{self, Api};
 use crate::git_http;
 use crate::http::actor::{Cookies, Door, actor};
-use crate::http::{Entrance, Pace, json_error, layers, per_actor};
+use crate::http::{Entrance, Pace, json_error, outer, per_actor};
 use crate::identity::bearer::Bearers;
 use crate::mcp;
 use crate::records::Records;
 use crate::registry::Registry;
 use crate::upstream::{self, Upstream};
+use crate::web::page::dressed;
 use crate::web::{self, Visit, Web};
 
 /// What the handlers share.
@@ -55,16 +58,16 @@ pub struct AppState {
 /// The whole server as a service.
 pub fn router(state: AppState) -> Router {
     let entrance = state.entrance.clone();
-    let door = Arc::new(Door {
+    let door = Door {
         access: state.access.clone(),
         cookies: Cookies::of(&state.url),
         bearers: state.bearers.clone(),
         entrance: entrance.clone(),
-    });
-    let endpoint = mcp::http::Endpoint {
+    };
+    let endpoint = Arc::new(mcp::http::Endpoint {
         service: state.mcp.clone(),
         shutdown: state.shutdown.clone(),
-    };
+    });
     let mcp = Router::new()
         .route("/mcp", any(mcp::http::whole))
         .route("/mcp/", any(mcp::http::whole))
@@ -78,7 +81,12 @@ pub fn router(state: AppState) -> Router {
         state.git.is_some(),
         entrance.tls.clone(),
     );
-    let router = Router::new()
+    let doors = Arc::new(Doors {
+        entrance,
+        door,
+        web: web.clone(),
+    });
+    Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/.well-known/oauth-protected-resource", get(resource))
@@ -88,19 +96,42 @@ pub fn router(state: AppState) -> Router {
         .merge(mcp)
         .merge(api::routes(state.api))
         .merge(web::routes(web.clone()))
-        .layer(middleware::from_fn(async |request, next| {
-            Pace::default().bound(request, next).await
+        .layer(MapRequestLayer::new(|request: Request| {
+            request.map(|body| Pace::default().of(body))
         }))
         // a push has bounds of its own, which its operator sets
         .merge(match state.git {
             Some(endpoint) => git_http::routes(endpoint),
             None => git_http::none(),
         })
-        .merge(Router::new().fallback(not_found).with_state(web.clone()))
-        .layer(middleware::from_fn_with_state(entrance.clone(), per_actor))
-        .layer(middleware::from_fn_with_state(door, actor))
-        .layer(middleware::from_fn_with_state(web, web::page::dressed));
-    layers(router, entrance)
+        .merge(Router::new().fallback(not_found).with_state(web))
+        .layer(middleware::from_fn_with_state(doors, pass))
+}
+
+/// What the way to a handler leads through.
+#[derive(Debug)]
+struct Doors {
+    entrance: Arc<Entrance>,
+    door: Door,
+    web: Web,
+}
+
+/// What everything passes, outermost first. It is one layer of the router: each is copied for every request, with all that
+/// is inside of it.
+async fn pass(State(doors): State<Arc<Doors>>, request: Request, next: Next) -> Response {
+    outer(&doors.entrance, request, async |request| {
+        dressed(&doors.web, request, async |request| {
+            actor(&doors.door, request, async |request| {
+                per_actor(&doors.entrance, request, async |request| {
+                    next.run(request).await
+                })
+                .await
+            })
+            .await
+        })
+        .await
+    })
+    .await
 }
 
 /// Who makes access tokens for this server (RFC 9728). Where nobody does there is nothing, or clients would go and ask.

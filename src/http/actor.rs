@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::header::{self, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -70,7 +69,11 @@ pub struct Door {
 }
 
 /// Puts the [`Actor`] into a request, and refuses what the table of URLs does.
-pub async fn actor(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response {
+pub async fn actor(
+    door: &Door,
+    mut request: Request,
+    next: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
     let actor = if door.access.is_open() || request.extensions().get::<SameMachine>().is_some() {
         Actor::local()
     } else {
@@ -119,7 +122,7 @@ pub async fn actor(State(door): State<Arc<Door>>, mut request: Request, next: Ne
         }
     }
     request.extensions_mut().insert(actor);
-    next.run(request).await
+    next(request).await
 }
 
 /// What is said to who shows one wrong token after another.

@@ -82,16 +82,19 @@ pub struct Entrance {
     pub tls: Option<Arc<Tls>>,
 }
 
-/// Wraps a router in the layers that everything passes, outermost first: request id, the client's address and how much
-/// it asks, Host and Origin, security headers.
+/// Wraps a router in what everything passes, as [`outer`] does.
 pub fn layers(router: Router, entrance: Arc<Entrance>) -> Router {
+    let outer = async |State(entrance): State<Arc<Entrance>>, request, next: Next| {
+        outer(&entrance, request, async |request| next.run(request).await).await
+    };
     router.layer(middleware::from_fn_with_state(entrance, outer))
 }
 
-async fn outer(
-    State(entrance): State<Arc<Entrance>>,
+/// What everything passes first: request id, the client's address and how much it asks, Host and Origin, security headers.
+pub async fn outer(
+    entrance: &Entrance,
     mut request: Request,
-    next: Next,
+    next: impl AsyncFnOnce(Request) -> Response,
 ) -> Response {
     let id = RequestId::new();
     let peer = request.extensions().get::<Peer>().copied();
@@ -111,7 +114,7 @@ async fn outer(
         if let Some(client) = client {
             extensions.insert(client);
         }
-        next.run(request).await
+        next(request).await
     };
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id.0) {
@@ -131,9 +134,9 @@ async fn outer(
 /// Counts the requests and streams of an actor who has shown a credential, and the streams of an address; stands behind
 /// the layer that finds out who asks.
 pub async fn per_actor(
-    State(entrance): State<Arc<Entrance>>,
+    entrance: &Entrance,
     request: Request,
-    next: Next,
+    next: impl AsyncFnOnce(Request) -> Response,
 ) -> Response {
     let extensions = request.extensions();
     let client = extensions.get::<ClientAddress>().copied();
@@ -146,7 +149,7 @@ pub async fn per_actor(
     {
         return too_many.response();
     }
-    let response = next.run(request).await;
+    let response = next(request).await;
     entrance.streams.count(actor.as_ref(), client, response)
 }
 

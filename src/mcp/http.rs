@@ -45,13 +45,13 @@ pub struct Endpoint {
 }
 
 /// `/mcp`: the whole library.
-pub async fn whole(State(endpoint): State<Endpoint>, request: HttpRequest) -> Response {
+pub async fn whole(State(endpoint): State<Arc<Endpoint>>, request: HttpRequest) -> Response {
     exchange(endpoint, None, request).await
 }
 
 /// `/mcp/<folder>`: the prompts of one folder and of those below it.
 pub async fn folder(
-    State(endpoint): State<Endpoint>,
+    State(endpoint): State<Arc<Endpoint>>,
     Path(folder): Path<String>,
     request: HttpRequest,
 ) -> Response {
@@ -88,7 +88,11 @@ fn actor(extensions: &Extensions) -> Actor {
     extensions.get().cloned().unwrap_or_else(Actor::nobody)
 }
 
-async fn exchange(endpoint: Endpoint, folder: Option<Arc<str>>, request: HttpRequest) -> Response {
+async fn exchange(
+    endpoint: Arc<Endpoint>,
+    folder: Option<Arc<str>>,
+    request: HttpRequest,
+) -> Response {
     let (parts, body) = request.into_parts();
     let request_id = parts.extensions.get::<RequestId>().cloned();
     let actor = actor(&parts.extensions);
@@ -114,7 +118,7 @@ async fn exchange(endpoint: Endpoint, folder: Option<Arc<str>>, request: HttpReq
 
 /// One HTTP request to the endpoint.
 struct Exchange {
-    endpoint: Endpoint,
+    endpoint: Arc<Endpoint>,
     request_id: RequestId,
     folder: Option<Arc<str>>,
     charged: workers::Caller,

@@ -33,8 +33,8 @@ pub use tally::{BUCKETS, Lost, MAX_CLIENTS, MAX_DELIVERIES, MAX_KEYS, OTHER, buc
 
 /// Calls that wait to be counted, at most.
 pub const QUEUE: usize = 8192;
-/// Calls that are counted together.
-const TOGETHER: usize = 1024;
+/// How long a call may wait to be counted together with others.
+const PAUSE: Duration = Duration::from_millis(20);
 /// How long what was counted may wait for more before it is written.
 const GATHER: Duration = Duration::from_millis(500);
 /// Deliveries that are written at once, however long they have waited.
@@ -337,7 +337,8 @@ impl Records {
             }
         }
         let mut tally = Tally::default();
-        let mut gets = Vec::with_capacity(TOGETHER);
+        let mut gets = Vec::new();
+        let mut count_at: Option<Instant> = None;
         let mut wait = Duration::ZERO;
         let mut write_at: Option<Instant> = None;
         let mut sweep_at = Instant::now() + self.settings.first_sweep;
@@ -347,7 +348,15 @@ impl Records {
             let due = write_at.unwrap_or(sweep_at);
             tokio::select! {
                 () = cancel.cancelled() => break,
-                _ = inbox.gets.recv_many(&mut gets, TOGETHER) => {
+                // what comes in the pause wakes nobody
+                _ = inbox.gets.recv_many(&mut gets, 1), if count_at.is_none() => {
+                    count_at = Some(Instant::now() + PAUSE);
+                }
+                () = tokio::time::sleep_until(count_at.unwrap_or(due)), if count_at.is_some() => {
+                    count_at = None;
+                    while let Ok(get) = inbox.gets.try_recv() {
+                        gets.push(get);
+                    }
                     tally = self.tally(tally, std::mem::take(&mut gets)).await;
                     if write_at.is_none() {
                         write_at = Some(Instant::now() + GATHER);

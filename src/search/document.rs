@@ -10,6 +10,7 @@ use crate::catalog::uri;
 use crate::prompt::{Prompt, Resource};
 
 use super::form::{form, initials_form};
+use super::grams::Grams;
 
 /// How much of a body or of a resource is searched, in bytes.
 pub const MAX_TEXT: usize = 256 * 1024;
@@ -151,6 +152,8 @@ pub struct Document {
     pub item: Item,
     /// Its fields, each with its lines, the body last.
     pub(super) form: Box<str>,
+    /// What the form has.
+    pub(super) grams: Grams,
     /// Where the fields before the body end.
     ends: [u32; HEADS.len()],
     /// The same of initial consonants, without the body.
@@ -190,6 +193,7 @@ impl Document {
         Self {
             hash: hash(item.kind(), item.name(), &out),
             item,
+            grams: Grams::of(&out),
             form: out.into(),
             ends,
             initials: consonants.into(),

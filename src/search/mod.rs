@@ -6,6 +6,7 @@
 
 mod document;
 mod form;
+mod grams;
 mod index;
 mod page;
 mod query;

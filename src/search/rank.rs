@@ -12,6 +12,7 @@ use crate::catalog::text::fold;
 use crate::prompt::Prompt;
 
 use super::document::{Document, Field, Item};
+use super::grams::Runs;
 use super::query::{Filter, Query};
 
 /// Most that use adds to a score: it orders what fits alike and lifts no body above a title.
@@ -21,7 +22,7 @@ const MAX_USE: u32 = 40;
 pub(super) struct Matcher<'a> {
     query: &'a Query,
     catalog: &'a Catalog,
-    finders: Vec<memmem::Finder<'a>>,
+    finders: Vec<(memmem::Finder<'a>, Runs)>,
     gets: &'a HashMap<Box<str>, u64>,
 }
 
@@ -41,7 +42,10 @@ impl<'a> Matcher<'a> {
         let finders = query.words.iter();
         Self {
             finders: finders
-                .map(|word| memmem::Finder::new(word.form.as_bytes()))
+                .map(|word| {
+                    let finder = memmem::Finder::new(word.form.as_bytes());
+                    (finder, Runs::of(&word.form))
+                })
                 .collect(),
             query,
             catalog,
@@ -63,9 +67,21 @@ impl<'a> Matcher<'a> {
             Item::Resource(_) => {}
         }
         let mut total = 0;
-        for (word, finder) in self.query.words.iter().zip(&self.finders) {
-            let written = finder
-                .find(document.form.as_bytes())
+        // what one word rules out is not read for the others
+        if !self
+            .finders
+            .iter()
+            .zip(&self.query.words)
+            .all(|((_, runs), word)| word.initials || document.grams.may_have(runs))
+        {
+            return None;
+        }
+        for (word, (finder, runs)) in self.query.words.iter().zip(&self.finders) {
+            let written = document
+                .grams
+                .may_have(runs)
+                .then(|| finder.find(document.form.as_bytes()))
+                .flatten()
                 .map(|at| place_score(document, at, &word.form));
             let initials = word
                 .initials

@@ -1,8 +1,11 @@
 //! Rows of deliveries: which text went to whom when, with which resources.
 
-use sqlx::{FromRow, Sqlite, Transaction};
+use sqlx::{FromRow, QueryBuilder, Sqlite, Transaction};
 
 use super::{Store, StoreError};
+
+/// Rows that one statement writes.
+const TOGETHER: usize = 100;
 
 /// A prompt that was delivered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, FromRow)]
@@ -98,29 +101,33 @@ pub(super) async fn add(
     if rows.is_empty() {
         return Ok(());
     }
-    let mut seq = last(transaction).await?;
-    for row in rows {
-        seq += 1;
-        sqlx::query(
-            "INSERT INTO delivery (seq, at, actor, client, client_version, via, placeholder, prompt, version, revision, path, sha256, resources_revision, resources)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
-        )
-        .bind(seq)
-        .bind(row.at)
-        .bind(&row.actor)
-        .bind(&row.client)
-        .bind(&row.client_version)
-        .bind(&row.via)
-        .bind(i64::from(row.placeholder))
-        .bind(&row.prompt)
-        .bind(row.version)
-        .bind(&row.revision)
-        .bind(&row.path)
-        .bind(&row.sha256)
-        .bind(&row.resources_revision)
-        .bind(&row.resources)
-        .execute(&mut **transaction)
-        .await?;
+    // each statement goes to the database's thread and back
+    let mut next = last(transaction).await? + 1;
+    for some in rows.chunks(TOGETHER) {
+        let mut query = QueryBuilder::<Sqlite>::new(
+            "INSERT INTO delivery (seq, at, actor, client, client_version, via, placeholder, prompt, version, revision, path, sha256, resources_revision, resources) ",
+        );
+        query.push_values(some, |mut values, row| {
+            values
+                .push_bind(next)
+                .push_bind(row.at)
+                .push_bind(&row.actor)
+                .push_bind(&row.client)
+                .push_bind(&row.client_version)
+                .push_bind(&row.via)
+                .push_bind(i64::from(row.placeholder))
+                .push_bind(&row.prompt)
+                .push_bind(row.version)
+                .push_bind(&row.revision)
+                .push_bind(&row.path)
+                .push_bind(&row.sha256)
+                .push_bind(&row.resources_revision)
+                .push_bind(&row.resources);
+            next += 1;
+        });
+        let full = some.len() == TOGETHER;
+        let query = query.build().persistent(full);
+        query.execute(&mut **transaction).await?;
     }
     Ok(())
 }

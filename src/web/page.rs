@@ -6,10 +6,9 @@ use std::sync::LazyLock;
 use async_compression::Level;
 use async_compression::tokio::bufread::GzipEncoder;
 use axum::body::Bytes;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{self, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use include_dir::{Dir, include_dir};
 use serde::Serialize;
@@ -366,15 +365,19 @@ pub(super) async fn gzip(bytes: &[u8], level: Level) -> Option<Bytes> {
 }
 
 /// Gives who comes with a browser a page where a layer has refused with a line for programs.
-pub async fn dressed(State(web): State<Web>, request: Request, next: Next) -> Response {
+pub async fn dressed(
+    web: &Web,
+    request: Request,
+    next: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
     let is_page = wants_html(request.headers()) && !is_for_programs(request.uri().path());
     if !is_page {
-        return next.run(request).await;
+        return next(request).await;
     }
     let (parts, body) = request.into_parts();
     let visit = Visit::of(&parts);
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
-    let response = next.run(Request::from_parts(parts, body)).await;
+    let response = next(Request::from_parts(parts, body)).await;
     let kind = response.headers().get(header::CONTENT_TYPE);
     if kind.is_none_or(|kind| kind != "application/json") {
         return response;
@@ -391,7 +394,7 @@ pub async fn dressed(State(web): State<Web>, request: Request, next: Next) -> Re
         StatusCode::FORBIDDEN => Failure::Forbidden(visit.lang.text("error.forbidden.role", &[])),
         _ => return response,
     };
-    let mut page = failed(&web, &visit, failure).await;
+    let mut page = failed(web, &visit, failure).await;
     if let Some(challenge) = challenge {
         page.headers_mut()
             .insert(header::WWW_AUTHENTICATE, challenge);
