@@ -105,7 +105,8 @@ fn opened(status: StatusCode, (written, lines): (Written, Vec<String>)) -> Respo
     response
 }
 
-pub(super) async fn open(State(api): State<Api>, request: Request) -> Response {
+/// Answers a request for a proposal; forms of pages come here as well.
+pub(crate) async fn open(State(api): State<Api>, request: Request) -> Response {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Ask {
