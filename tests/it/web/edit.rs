@@ -454,6 +454,76 @@ async fn the_form_publishes_without_a_script_and_keeps_the_line_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_form_proposes_without_a_script() {
+    let server = server().await;
+    let url = "/edit/prompts/sre/triage.md";
+    let page = server.page("author", url).await;
+    assert!(
+        page.text().contains("value=\"propose\"") && !page.text().contains("value=\"publish\"")
+    );
+    let (csrf, base) = (hidden(&page, "csrf"), hidden(&page, "base"));
+    let send = async |how: &str, csrf: &str, title: &str, text: &str| {
+        let fields = [
+            ("csrf", csrf),
+            ("base", &*base),
+            ("text", text),
+            ("message", title),
+            ("more", "Because <b>\r\nof this."),
+            ("do", how),
+        ];
+        server.form("author", url, &fields).await
+    };
+    let better = TRIAGE.replace("Look at", "Look closely at");
+    let before = server.on_main("prompts/sre/triage.md");
+    assert_eq!(send("propose", "AAAA", "T", &better).await.status, 403);
+    // what is refused is in the form again, all of it
+    for (how, title, text, status, why) in [
+        ("publish", "T", &*better, 403, "and not publish it"),
+        ("propose", " ", &better, 422, "is one line of at most"),
+        (
+            "propose",
+            "T",
+            "---\ndescription: D\n---\n{{ nmae }}\n",
+            422,
+            "`nmae` is not an argument",
+        ),
+    ] {
+        let refused = send(how, &csrf, title, text).await;
+        let html = refused.text();
+        assert_eq!(refused.status, status, "{html}");
+        let last = text.lines().last().unwrap();
+        for shown in [why, last, "Because &lt;b&gt;\nof this.</textarea>"] {
+            assert!(html.contains(shown), "no {shown} in {html}");
+        }
+    }
+    let listed = server.get("author", "/api/v1/proposals").await.json();
+    assert_eq!(listed["proposals"], json!([]));
+    let draft = json!({ "path": "prompts/sre/triage.md", "base": base, "text": "x" });
+    assert_eq!(server.keep("author", &draft).await.status, 200);
+    let done = send("propose", &csrf, "Look closely", &better).await;
+    assert_eq!(
+        (done.status, done.header("location")),
+        (303, Some("/proposals/1")),
+        "{}",
+        done.text()
+    );
+    let made = server.get("author", "/api/v1/proposals/1").await.json();
+    assert_eq!(
+        (&made["title"], &made["message"], &made["author"]),
+        (
+            &json!("Look closely"),
+            &json!("Because <b>\nof this."),
+            &json!("author")
+        )
+    );
+    assert_eq!(
+        server.get("author", "/editor/draft").await.json(),
+        json!([])
+    );
+    assert_eq!(server.on_main("prompts/sre/triage.md"), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_check_tells_what_a_change_would_do_and_keeps_nothing() {
     let server = server().await;
     let bare = server.data_dir().join("library.git");
