@@ -187,7 +187,8 @@ async fn a_database_of_a_newer_release_is_left_alone_and_told() {
         .says("newer release");
     // and the editor offers no button that cannot work
     let page = host.get("/edit/prompts/sre/after.md", &[("Accept", "text/html")]);
-    let page = page.await.text();
+    let page = page.await;
+    let page = page.text();
     assert!(page.contains("Nothing can be proposed now"), "{page}");
     assert!(page.contains("value=\"publish\"") && !page.contains("value=\"propose\""));
     let ready = host.ready().await.to_string();

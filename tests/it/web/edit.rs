@@ -479,7 +479,7 @@ async fn the_form_proposes_without_a_script() {
     // what is refused is in the form again, all of it
     for (how, title, text, status, why) in [
         ("publish", "T", &*better, 403, "and not publish it"),
-        ("propose", " ", &better, 422, "is one line of at most"),
+        ("propose", " ", &*better, 422, "is one line of at most"),
         (
             "propose",
             "T",
