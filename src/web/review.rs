@@ -169,30 +169,6 @@ fn number(text: &str) -> Result<i64, Failure> {
         .ok_or(Failure::NotFound)
 }
 
-/// Why something was refused, for a reader: what its codes say in their language, then the line itself.
-fn told(lang: Lang, refusal: &Refusal) -> String {
-    if lang == Lang::En {
-        return refusal.detail.clone();
-    }
-    let all = refusal
-        .more
-        .get("refusals")
-        .and_then(serde_json::Value::as_array);
-    let mut lines: Vec<String> = all
-        .into_iter()
-        .flatten()
-        .filter_map(|why| why["code"].as_str())
-        .map(|code| format!("review.refusal.{code}"))
-        .filter(|key| lang.table().contains_key(key))
-        .map(|key| lang.text(&key, &[]))
-        .collect();
-    if lines.is_empty() && refusal.more.contains_key("head") {
-        lines.push(lang.text("review.refusal.moved", &[]));
-    }
-    lines.push(refusal.detail.clone());
-    lines.join(" ")
-}
-
 /// What was refused of a form, and what it held.
 #[derive(Debug, Default)]
 struct Refused {
@@ -377,7 +353,7 @@ pub(super) async fn act(
             return Err(failure(refusal));
         }
         let refused = Refused {
-            detail: Some(told(visit.lang, &refusal)),
+            detail: Some(refusal.detail.clone()),
             typed: fields.get("message").unwrap_or_default().to_owned(),
         };
         let page = proposal(&web, &visit, number, refused).await?;

@@ -5,6 +5,7 @@ mod hostile;
 mod pages;
 mod prompt;
 mod review;
+mod told;
 
 use crate::support::http::{Reply, send};
 use crate::support::server::TestServer;

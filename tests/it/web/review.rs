@@ -8,11 +8,11 @@ use crate::support::http::{Reply, send};
 
 const HOSTILE: &str = "<script>alert(1)</script>\u{202e}\"><img src=x onerror=alert(2)>";
 
-fn prompt(text: &str) -> String {
+pub(super) fn prompt(text: &str) -> String {
     format!("---\ndescription: D\n---\n{text}\n")
 }
 
-async fn server() -> Guarded {
+pub(super) async fn server() -> Guarded {
     let files = [
         ("prompts/sre/after.md", &*prompt("Write it down.")),
         (
@@ -29,7 +29,7 @@ async fn server() -> Guarded {
     Guarded::start(&files, &people).await
 }
 
-async fn open(server: &Guarded, name: &str, path: &str, lang: &str) -> Reply {
+pub(super) async fn open(server: &Guarded, name: &str, path: &str, lang: &str) -> Reply {
     let bearer = server.bearer(name);
     let headers = [
         ("Authorization", &*bearer),
@@ -40,7 +40,12 @@ async fn open(server: &Guarded, name: &str, path: &str, lang: &str) -> Reply {
 }
 
 /// Sends a form of a page with its token, as its button does.
-async fn press(server: &Guarded, name: &str, path: &str, fields: &[(&str, &str)]) -> Reply {
+pub(super) async fn press(
+    server: &Guarded,
+    name: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+) -> Reply {
     let page = open(server, name, path, "en").await;
     let token = page.text().split("name=\"csrf\" value=\"").nth(1).unwrap();
     let token = token.split('"').next().unwrap().to_owned();
@@ -68,7 +73,7 @@ async fn submit(
     send(server.address, "POST", path, &headers, body.as_bytes()).await
 }
 
-async fn propose(server: &Guarded, title: &str, message: &str, text: &str) -> Value {
+pub(super) async fn propose(server: &Guarded, title: &str, message: &str, text: &str) -> Value {
     let ready = server.get("root", "/readyz").await.json();
     let body = json!({
         "title": title,
