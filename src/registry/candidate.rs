@@ -91,6 +91,33 @@ impl Registry {
         commit: &str,
         cancel: &CancellationToken,
     ) -> Result<Checked, OpenError> {
+        let (candidate, checked) = self.examined(repository, commit, cancel)?;
+        if let Some(candidate) = candidate {
+            self.candidates
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .put(commit.to_owned(), candidate);
+        }
+        Ok(checked)
+    }
+
+    /// The same for who only looks: it takes no place among the candidates, which are few and are kept for pushes.
+    pub fn look(
+        &self,
+        repository: &Repository,
+        commit: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Checked, OpenError> {
+        Ok(self.examined(repository, commit, cancel)?.1)
+    }
+
+    /// What the check finds, and the candidate where it is clean.
+    fn examined(
+        &self,
+        repository: &Repository,
+        commit: &str,
+        cancel: &CancellationToken,
+    ) -> Result<(Option<Candidate>, Checked), OpenError> {
         let base = self.snapshot();
         let kept = || {
             self.over_budget
@@ -99,7 +126,7 @@ impl Registry {
         };
         let key = (commit.to_owned(), base.generation);
         if let Some(checked) = kept().get(&key).cloned() {
-            return Ok(checked);
+            return Ok((None, checked));
         }
         let check = self.renderer().check(cancel.clone());
         let (update, checked) = read_again(OpenError::git, || {
@@ -116,17 +143,11 @@ impl Registry {
             // whoever asks again, as a poll does, is told the same for nothing
             kept().put(key, checked.clone());
         }
-        if checked.is_clean() {
-            let candidate = Candidate {
-                update,
-                base: base.generation,
-            };
-            self.candidates
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .put(commit.to_owned(), candidate);
-        }
-        Ok(checked)
+        let candidate = checked.is_clean().then_some(Candidate {
+            update,
+            base: base.generation,
+        });
+        Ok((candidate, checked))
     }
 
     /// The catalog that a commit would be, and what differs from the one that is given with it, which is of what main
@@ -146,7 +167,7 @@ impl Registry {
     }
 
     /// Whether a commit passed the check and is not served yet.
-    pub(super) fn has_candidate(&self, commit: &str) -> bool {
+    pub fn has_candidate(&self, commit: &str) -> bool {
         self.candidates
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
