@@ -319,6 +319,7 @@ fn place(fields: &Query) -> Option<Place> {
         old: fields.get("side") == Some("old"),
         line: number("line").unwrap_or(0),
         rendered,
+        quote: None,
     })
 }
 

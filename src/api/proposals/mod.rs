@@ -205,10 +205,10 @@ pub async fn page(
         .page(actor, stands, before, most)
         .await
         .map_err(talk)?;
-    let counts = proposals.comment_counts().await?;
+    let newest = proposals.newest_comments().await?;
     let summaries = rows.iter().map(|row| {
-        let count = counts.iter().find(|(number, _)| *number == row.number);
-        Summary::of(row, count.map_or(0, |(_, count)| *count))
+        let found = newest.iter().find(|newest| newest.proposal == row.number);
+        Summary::of(row, found.map_or(0, |newest| newest.comments))
     });
     Ok((summaries.collect(), next))
 }

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Api, Refusal, about, by, internal, json, merging, number, proposals, proposing, seen, tagged,
-    talk,
+    Api, Refusal, about, by, effect, internal, json, merging, number, proposals, proposing, seen,
+    tagged, talk,
 };
 use crate::access::By;
 use crate::api::changes::{self, NewContent};
@@ -18,6 +18,7 @@ use crate::api::{parse, read};
 use crate::gate::propose::Proposing;
 use crate::gate::publish::Published;
 use crate::git::commit::Edit;
+use crate::proposals::place::Quote;
 use crate::proposals::review::Verdict;
 use crate::proposals::state::State as Stands;
 use crate::proposals::{NewComment, Place, Written};
@@ -286,9 +287,21 @@ pub async fn comment(
     by: &By,
     number: i64,
     said: &Said,
-    new: NewComment,
+    mut new: NewComment,
 ) -> Result<CommentRow, Refusal> {
     let (_, proposals) = proposals(api)?;
+    if let Some(place) = new.place.as_mut()
+        && let Some((example, message)) = place.rendered.clone()
+    {
+        let about = about(api, &by.actor, number).await?;
+        let effect = effect::effect(api, &by.actor, &about).await?;
+        let lines = effect::lines(&effect, &place.path, &example, place.old);
+        let quote = Quote::of(&lines, (message.into(), place.line.into()));
+        place.quote = Some(quote.ok_or_else(|| {
+            let shown: String = place.path.chars().take(80).collect();
+            wrong(format!("`{shown}` has no line {} there", place.line))
+        })?);
+    }
     let made = proposals
         .comment(&by.actor, number, said.tag.as_deref(), new)
         .await;
@@ -327,6 +340,7 @@ impl AskedPlace {
             old,
             line: self.line,
             rendered,
+            quote: None,
         })
     }
 }

@@ -164,7 +164,8 @@ fn the_refresh_after_a_push_serves_what_was_checked() {
 fn who_only_looks_takes_no_place_of_a_candidate() {
     let library = TestLibrary::with(BASE);
     let registry = open(&library.bare(), owner());
-    let edit = ("prompts/review/code.md", Some(&*prompt("CODE")));
+    let text = prompt("CODE");
+    let edit = ("prompts/review/code.md", Some(&*text));
     let (pushed, _) = check(&library, &registry, &[edit]);
     assert!(registry.has_candidate(&pushed));
     let objects = library.clone().join(".git/objects");
