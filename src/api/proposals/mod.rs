@@ -30,7 +30,7 @@ use crate::proposals::{About, Proposals, ProposeError, TalkError, tag};
 use view::Summary;
 
 pub(crate) use write::open;
-pub use write::{Said, close, comment, make as revise, merge, resolve, revert, review};
+pub use write::{Said, close, comment, edit, make as revise, merge, resolve, revert, review};
 
 /// Proposals of one answer, unless the request says.
 const SHOWN: i64 = 50;

@@ -308,6 +308,21 @@ pub async fn comment(
     made.map_err(talk)
 }
 
+/// Gives a comment of the actor's own another text.
+pub async fn edit(
+    api: &Api,
+    by: &By,
+    at: (i64, i64),
+    said: &Said,
+    message: &str,
+) -> Result<(), Refusal> {
+    let (_, proposals) = proposals(api)?;
+    let done = proposals
+        .edit_comment(&by.actor, at, said.tag.as_deref(), message)
+        .await;
+    done.map_err(talk)
+}
+
 /// Where a comment is to stand, as a request says it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -403,25 +418,16 @@ pub(super) async fn mend(
         resolved: Option<bool>,
     }
     let answer = async {
-        let (number, id) = (number(&text)?, number(&id)?);
+        let at = (number(&text)?, number(&id)?);
         let Asked { by, seen, ask } = asked::<Ask>(request, MAX_BODY).await?;
-        let (_, proposals) = proposals(&api)?;
-        let seen = seen.as_deref();
+        let said = Said { tag: seen };
         match (ask.message, ask.resolved) {
-            (Some(message), None) => {
-                let edited = proposals.edit_comment(&by.actor, (number, id), seen, &message);
-                edited.await.map_err(talk)?;
-            }
-            (None, Some(resolved)) => {
-                let said = Said {
-                    tag: seen.map(str::to_owned),
-                };
-                resolve(&api, &by, (number, id), &said, resolved).await?;
-            }
+            (Some(message), None) => edit(&api, &by, at, &said, &message).await?,
+            (None, Some(resolved)) => resolve(&api, &by, at, &said, resolved).await?,
             _ => return Err(wrong("say one of `message` and `resolved`")),
         }
-        let row = about(&api, &by.actor, number).await?.row;
-        Ok(tagged(&row, &serde_json::json!({ "id": id })))
+        let row = about(&api, &by.actor, at.0).await?.row;
+        Ok(tagged(&row, &serde_json::json!({ "id": at.1 })))
     };
     answer.await.unwrap_or_else(Refusal::into_response)
 }
@@ -479,10 +485,11 @@ pub async fn close(
     by: &By,
     number: i64,
     said: &Said,
-    (to, title, body): (Option<Stands>, Option<&str>, Option<&str>),
+    (to, wanted, body): (Option<Stands>, Option<&str>, Option<&str>),
 ) -> Result<crate::store::ProposalRow, Refusal> {
     let (gate, proposals) = proposals(api)?;
-    let change = (to, title, body);
+    let wanted = wanted.map(title).transpose()?;
+    let change = (to, wanted.as_deref(), body);
     let row = proposals
         .change(&by.actor, number, said.tag.as_deref(), change)
         .await;
@@ -549,8 +556,7 @@ pub(super) async fn change(
     let answer = async {
         let number = number(&text)?;
         let Asked { by, seen, ask } = asked::<Ask>(request, MAX_BODY).await?;
-        let title = ask.title.as_deref().map(title).transpose()?;
-        let change = (None, title.as_deref(), ask.message.as_deref());
+        let change = (None, ask.title.as_deref(), ask.message.as_deref());
         let row = close(&api, &by, number, &Said { tag: seen }, change).await?;
         Ok::<_, Refusal>(tagged(&row, &super::view::Summary::of(&row, 0)))
     };
