@@ -241,6 +241,16 @@ async fn a_draft_is_its_actors_until_it_is_published() {
     let first = first.json()["saved_at"].as_i64().unwrap();
     let second = server.keep("writer", &draft("half a thought")).await.json();
     assert!(second["saved_at"].as_i64().unwrap() > first);
+    // a page that does not know of it is told that there is another
+    let on = async |on: i64| {
+        let body = json!({ "path": path, "base": base, "text": "half a thought", "on": on });
+        server.keep("writer", &body).await.json()
+    };
+    let second = on(second["saved_at"].as_i64().unwrap()).await;
+    assert_eq!(second["elsewhere"], false);
+    assert_eq!(on(0).await["elsewhere"], true);
+    let second = on(first).await;
+    assert_eq!(second["elsewhere"], true);
     let again = data(&server.page("writer", "/edit/prompts/sre/triage.md").await);
     assert_eq!(again["draft"]["text"], "half a thought");
     assert_eq!(again["draft"]["base"], base);
