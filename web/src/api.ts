@@ -56,8 +56,8 @@ export async function ask<T>(path: string, { method, body, headers = {}, signal,
   if (!response.ok) {
     const seconds = Number(response.headers.get("Retry-After"));
     const problem = problemOf(response, content);
-    // said before anybody's language is known
-    if (response.status === 429 && seconds > 0) problem.detail = text("too_many", { n: seconds });
+    // said before it is looked at in which language
+    if (problem.detail.includes("made too many requests")) problem.detail = text("too_many", { n: seconds });
     throw new ApiError(problem, seconds > 0 ? seconds : null);
   }
   const value = (content === "" ? null : JSON.parse(content)) as T;
