@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::place::Quote;
 use super::review::{Authors, Given, ReviewRefusal, Verdict, decide_review};
 use super::state::{self, State};
 use super::{Proposals, ProposeError};
 use crate::access::{Action, Actor};
 use crate::git::{GitError, Repository};
-use crate::store::{CommentRow, ProposalRow, ReviewRow, StoreError};
+use crate::store::{CommentRow, NewestComment, ProposalRow, ReviewRow, StoreError};
 
 /// Longest text that somebody says, in bytes.
 const MAX_TEXT: usize = 64 * 1024;
@@ -96,6 +97,8 @@ pub struct Place {
     pub line: u32,
     /// The example and the message, from 0, for a line of what the prompt renders to.
     pub rendered: Option<(String, u32)>,
+    /// What stands on such a line.
+    pub quote: Option<Quote>,
 }
 
 /// A comment that is to be made.
@@ -256,9 +259,9 @@ impl Proposals {
         self.store.revisions_of(number).await
     }
 
-    /// How many comments each open proposal has.
-    pub async fn comment_counts(&self) -> Result<Vec<(i64, i64)>, StoreError> {
-        self.store.comment_counts(State::Open.as_str()).await
+    /// The newest comment on each open proposal that has any, without what it says.
+    pub async fn newest_comments(&self) -> Result<Vec<NewestComment>, StoreError> {
+        self.store.newest_comments(State::Open.as_str()).await
     }
 
     /// A row as it is now, where the actor may see it and it is what they have seen. Called with the lock of writers.
@@ -390,6 +393,7 @@ impl Proposals {
             old,
             line,
             rendered,
+            quote,
         } = place;
         let shown: String = path.chars().take(80).collect();
         // what renders differently need not be what was touched: a partial is
@@ -433,6 +437,7 @@ impl Proposals {
             }
             comment.example = Some(example);
             comment.message = Some(message.into());
+            comment.quote = quote.and_then(|quote| serde_json::to_string(&quote).ok());
         }
         comment.place_commit = Some(commit);
         comment.path = Some(path);

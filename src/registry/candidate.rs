@@ -137,6 +137,34 @@ impl Registry {
         viewer: Option<&Viewer<'_>>,
         cancel: &CancellationToken,
     ) -> Result<Checked, OpenError> {
+        let (candidate, checked) = self.examined(repository, commit, viewer, cancel)?;
+        if let Some(candidate) = candidate {
+            self.candidates
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .put(commit.to_owned(), candidate);
+        }
+        Ok(checked)
+    }
+
+    /// The same for who only looks: it takes no place among the candidates, which are few and are kept for pushes.
+    pub fn look(
+        &self,
+        repository: &Repository,
+        commit: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Checked, OpenError> {
+        Ok(self.examined(repository, commit, None, cancel)?.1)
+    }
+
+    /// What the check finds, and the candidate where it is clean.
+    fn examined(
+        &self,
+        repository: &Repository,
+        commit: &str,
+        viewer: Option<&Viewer<'_>>,
+        cancel: &CancellationToken,
+    ) -> Result<(Option<Candidate>, Checked), OpenError> {
         let base = self.snapshot();
         let kept = || {
             self.over_budget
@@ -154,7 +182,7 @@ impl Registry {
                 checked.published.clear();
                 checked.errors = checked.problems.iter().filter(|p| p.is_error()).count();
             }
-            return Ok(checked);
+            return Ok((None, checked));
         }
         let check = self.renderer().check(cancel.clone());
         let (update, checked) = read_again(OpenError::git, || {
@@ -174,17 +202,11 @@ impl Registry {
             }
             Ok((update, checked))
         })?;
-        if checked.is_clean() {
-            let candidate = Candidate {
-                update,
-                base: base.generation,
-            };
-            self.candidates
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .put(commit.to_owned(), candidate);
-        }
-        Ok(checked)
+        let candidate = checked.is_clean().then_some(Candidate {
+            update,
+            base: base.generation,
+        });
+        Ok((candidate, checked))
     }
 
     /// The catalog that a commit would be, and what differs from the one that is given with it, which is of what main
@@ -204,7 +226,7 @@ impl Registry {
     }
 
     /// Whether a commit passed the check and is not served yet.
-    pub(super) fn has_candidate(&self, commit: &str) -> bool {
+    pub fn has_candidate(&self, commit: &str) -> bool {
         self.candidates
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

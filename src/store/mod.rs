@@ -29,7 +29,7 @@ pub use deliveries::{DeliveryFilter, DeliveryRow};
 pub use drafts::{DRAFT_MILLIS, DraftRow, Kept, MAX_DRAFT_BYTES, MAX_DRAFTS};
 pub use proposals::{ProposalRow, RevisionRow};
 pub use recents::RecentRow;
-pub use reviews::{CommentRow, ReviewRow};
+pub use reviews::{CommentRow, NewestComment, ReviewRow};
 pub use search::{SearchRow, SearchState, SearchText};
 pub use usage::{ClientRow, LatencyRow, LossRow, UsageRow};
 pub use versions::{CommitRow, LabelRow, NameRow, VersionRow, VersionRows, VersionState};

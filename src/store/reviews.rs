@@ -60,6 +60,21 @@ pub struct CommentRow {
     pub resolved_by: Option<String>,
     /// When.
     pub resolved_at: Option<i64>,
+    /// The line of the render that it was made on, as JSON.
+    pub quote: Option<String>,
+}
+
+/// The newest comment on a proposal, without what it says.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct NewestComment {
+    /// The proposal's number.
+    pub proposal: i64,
+    /// The actor.
+    pub author: String,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    /// How many comments the proposal has.
+    pub comments: i64,
 }
 
 /// Counts a write of a proposal.
@@ -120,8 +135,8 @@ impl Store {
         .await?;
         sqlx::query(
             "INSERT INTO proposal_comment (proposal, id, thread, author, body, at, head, place_commit, path, side, line,
-                 example, message)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                 example, message, quote)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
         )
         .bind(row.proposal)
         .bind(id)
@@ -136,6 +151,7 @@ impl Store {
         .bind(row.line)
         .bind(&row.example)
         .bind(row.message)
+        .bind(&row.quote)
         .execute(&mut *transaction)
         .await?;
         touch(&mut transaction, row.proposal, row.at).await?;
@@ -153,11 +169,13 @@ impl Store {
         )
     }
 
-    /// How many comments each of the proposals in a state has.
-    pub async fn comment_counts(&self, state: &str) -> Result<Vec<(i64, i64)>, StoreError> {
+    /// The newest comment on each of the proposals in a state that has any, and how many there are; no text is read.
+    pub async fn newest_comments(&self, state: &str) -> Result<Vec<NewestComment>, StoreError> {
         Ok(sqlx::query_as(
-            "SELECT proposal, COUNT(*) FROM proposal_comment WHERE proposal IN (SELECT number FROM proposal WHERE state = $1)
-             GROUP BY proposal",
+            "SELECT c.proposal, c.author, c.at, n.comments FROM proposal_comment c JOIN (
+                 SELECT proposal, COUNT(*) AS comments, MAX(id) AS newest FROM proposal_comment
+                 WHERE proposal IN (SELECT number FROM proposal WHERE state = $1) GROUP BY proposal
+             ) n ON c.proposal = n.proposal AND c.id = n.newest",
         )
         .bind(state)
         .fetch_all(&self.read)

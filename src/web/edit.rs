@@ -7,39 +7,33 @@ mod check;
 mod drafts;
 pub(super) mod endings;
 mod place;
+mod plain;
 mod starters;
 mod words;
 
 use std::collections::BTreeMap;
 
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{Path, Request, State};
-use axum::http::header::{CONTENT_TYPE, HeaderValue};
-use axum::http::request::Parts;
-use axum::http::{Method, StatusCode};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::layout::see_other;
 use super::page::{Failure, Page, answer, failed, show};
-use super::text::{Lang, Query, encoded};
+use super::text::{Lang, encoded};
 use super::{Visit, Web};
 use crate::access::{Action, Actor};
-use crate::api::changes::{changes, gate};
+use crate::api::changes::gate;
 use crate::api::{Refusal, json};
-use crate::registry::source::Library;
 
 use place::{Found, Kind, fault, find, reads};
 use starters::{Starter, begin, outline, starters};
 
-/// Longest form, in bytes: a text of which every byte is written as three.
-const MAX_FORM: usize = 12 * 1024 * 1024;
-
 pub(super) fn routes() -> Router<Web> {
     Router::new()
-        .route("/edit/{*path}", get(edit).post(submit))
+        .route("/edit/{*path}", get(edit).post(plain::submit))
         .route("/new", get(new))
         .route("/editor/words", get(words::words))
         .route("/editor/file", get(file))
@@ -61,24 +55,22 @@ struct Edit {
     /// The text with `\n` alone.
     text: String,
     message: String,
+    /// What more is said of it.
+    more: String,
     starter: Option<String>,
     read_only: Option<String>,
     may_publish: bool,
-    /// Why what was sent was not published.
-    refused: Option<Refused>,
+    may_propose: bool,
+    /// Why nothing can be proposed, where somebody may.
+    no_proposals: Option<String>,
+    /// Why what was sent was not taken.
+    refused: Option<plain::Refused>,
     /// The commit that was made of what was sent.
     published: Option<String>,
     /// The page of the prompt.
     view: Option<String>,
     /// What the script begins with, as JSON.
     data: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Refused {
-    lines: Vec<String>,
-    /// What main says now, where somebody else was quicker.
-    theirs: Option<String>,
 }
 
 impl Page for Edit {
@@ -141,6 +133,7 @@ struct Opened {
     exists: bool,
     commit: Option<String>,
     read_only: Option<String>,
+    no_proposals: Option<String>,
     may: May,
     comes_with: BTreeMap<String, String>,
     starter: Option<String>,
@@ -148,7 +141,7 @@ struct Opened {
 
 async fn open(web: &Web, visit: &Visit, path: &str) -> Result<Opened, Failure> {
     let kind = Kind::of(path).ok_or(Failure::NotFound)?;
-    let may = May::of(&visit.actor, kind, path);
+    let mut may = May::of(&visit.actor, kind, path);
     if !reads(&visit.actor, path) {
         return Err(Failure::NotFound);
     }
@@ -162,12 +155,24 @@ async fn open(web: &Web, visit: &Visit, path: &str) -> Result<Opened, Failure> {
     if !(exists || may.propose || may.publish) {
         return Err(Failure::NotFound);
     }
+    let mut no_proposals = None;
     let read_only = if work_tree {
         Some(text("read_only_work_tree"))
     } else if !(may.propose || may.publish) {
         Some(text("read_only_role"))
     } else {
-        gate(&web.api).err().map(|refusal| refusal.detail)
+        match gate(&web.api) {
+            Err(refusal) => Some(refusal.detail),
+            Ok(gate) => {
+                let why = gate.proposals().err().filter(|_| may.propose);
+                no_proposals = why.map(|why| {
+                    let values = [("why", why)];
+                    visit.lang.text("editor.no_proposals", &values)
+                });
+                may.propose &= no_proposals.is_none();
+                no_proposals.clone().filter(|_| !may.publish)
+            }
+        }
     };
     let starter = visit.query.get("starter").filter(|_| !exists);
     let (raw, comes_with) = match (bytes, starter.and_then(begin)) {
@@ -188,6 +193,7 @@ async fn open(web: &Web, visit: &Visit, path: &str) -> Result<Opened, Failure> {
         exists,
         commit,
         read_only,
+        no_proposals,
         may,
         comes_with,
         starter: starter.map(str::to_owned),
@@ -254,6 +260,7 @@ async fn shown(web: &Web, visit: &Visit, path: &str, opened: Opened) -> Edit {
         texts: texts(visit.lang),
     };
     let data = serde_json::to_string(&data).unwrap_or_default();
+    let has_main = opened.commit.is_some();
     let name = path.rsplit('/').next().unwrap_or(path);
     let name = name.split('.').next().unwrap_or(name);
     let key = if opened.exists {
@@ -268,8 +275,12 @@ async fn shown(web: &Web, visit: &Visit, path: &str, opened: Opened) -> Edit {
         base: opened.commit,
         text: endings::plain(&opened.raw),
         message: visit.lang.text(&format!("editor.{key}"), &[("name", name)]),
+        more: String::new(),
         starter: opened.starter,
         may_publish: opened.may.publish && opened.read_only.is_none(),
+        // a proposal is made of a commit of main
+        may_propose: opened.may.propose && opened.read_only.is_none() && has_main,
+        no_proposals: opened.no_proposals.filter(|_| opened.read_only.is_none()),
         read_only: opened.read_only,
         refused: None,
         published: None,
@@ -279,173 +290,11 @@ async fn shown(web: &Web, visit: &Visit, path: &str, opened: Opened) -> Edit {
     }
 }
 
-/// `POST /edit/{path}`: the form that works without a script.
-async fn submit(
-    State(web): State<Web>,
-    visit: Visit,
-    Path(path): Path<String>,
-    request: Request,
-) -> Response {
-    let (parts, body) = request.into_parts();
-    let Ok(bytes) = axum::body::to_bytes(body, MAX_FORM).await else {
-        let detail = format!("a form has at most {MAX_FORM} bytes");
-        return failed(&web, &visit, Failure::Invalid(detail)).await;
-    };
-    let fields = Query::of(&String::from_utf8_lossy(&bytes));
-    if !visit.sent(&web, fields.get("csrf").unwrap_or_default()) {
-        let detail = visit.lang.text("error.forbidden.token", &[]);
-        return failed(&web, &visit, Failure::Forbidden(detail)).await;
-    }
-    let opened = match open(&web, &visit, &path).await {
-        Ok(opened) => opened,
-        Err(failure) => return failed(&web, &visit, failure).await,
-    };
-    if let Some(why) = opened.read_only {
-        return failed(&web, &visit, Failure::Forbidden(why)).await;
-    }
-    if !opened.may.publish {
-        let why = visit.lang.text("editor.plain_propose", &[]);
-        return failed(&web, &visit, Failure::Forbidden(why)).await;
-    }
-    let base = fields.get("base").map(str::to_owned);
-    let sent = fields.get("text").unwrap_or_default();
-    let message = fields.get("message").unwrap_or_default();
-    match publish(&web, parts, &path, base, sent, message, &fields).await {
-        Ok(Published { commit }) => {
-            drafts::forget(&web, &visit, &path).await;
-            let place: Vec<String> = path.split('/').map(encoded).collect();
-            see_other(&format!("/edit/{}?published={commit}", place.join("/")))
-        }
-        Err(why) => refused(&web, &visit, &path, opened, &fields, why).await,
-    }
-}
-
-/// What the API says of a change that was published.
-#[derive(Debug, Deserialize)]
-struct Published {
-    commit: String,
-}
-
-/// What the API says of one that was not.
-#[derive(Debug, Default, Deserialize)]
-struct Why {
-    #[serde(default)]
-    status: u16,
-    #[serde(default)]
-    detail: String,
-    /// The commit of main now, where somebody else was quicker.
-    now: Option<String>,
-    #[serde(default)]
-    conflicts: Vec<Conflict>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Conflict {
-    path: String,
-    now: Option<String>,
-}
-
-/// Publishes as the API does, with all it asks and refuses.
-async fn publish(
-    web: &Web,
-    mut parts: Parts,
-    path: &str,
-    base: Option<String>,
-    sent: &str,
-    message: &str,
-    fields: &Query,
-) -> Result<Published, Why> {
-    let internal = |_| Why {
-        status: 500,
-        detail: "the library could not be read; the server's log says more".into(),
-        ..Why::default()
-    };
-    let stored = stored(web, base.clone(), path).await.map_err(internal)?;
-    let mut files = BTreeMap::new();
-    if let Some((_, needs)) = fields.get("starter").and_then(begin) {
-        files = missing(web, needs)
-            .await
-            .map_err(|_| unread())
-            .map_err(internal)?;
-    }
-    files.insert(path.to_owned(), endings::restored(&stored, sent));
-    let body = serde_json::json!({ "base": base, "files": files, "message": message });
-    parts.method = Method::POST;
-    parts.headers.clear();
-    parts
-        .headers
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let request = Request::from_parts(parts, Body::from(body.to_string()));
-    let response = changes(State(web.api.clone()), request).await;
-    let (status, body) = (response.status(), response.into_body());
-    let body = axum::body::to_bytes(body, MAX_FORM)
-        .await
-        .unwrap_or_default();
-    if status.is_success()
-        && let Ok(published) = serde_json::from_slice(&body)
-    {
-        return Ok(published);
-    }
-    let mut why: Why = serde_json::from_slice(&body).unwrap_or_default();
-    why.status = status.as_u16();
-    Err(why)
-}
-
 fn unread() -> Refusal {
     Refusal::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         "the library could not be read; the server's log says more",
     )
-}
-
-/// The text that an edit was begun from; empty where there was none.
-async fn stored(web: &Web, base: Option<String>, path: &str) -> Result<String, Refusal> {
-    let (registry, path) = (web.api.registry.clone(), path.to_owned());
-    let read = tokio::task::spawn_blocking(move || {
-        let (Library::Bare(repository), Some(base)) = (registry.library(), base) else {
-            return None;
-        };
-        let tip = repository.read_ref(crate::git::MAIN).ok()??;
-        let commit = repository.reachable(&base, &tip).ok()?;
-        String::from_utf8(repository.file(&commit, &path).ok()??).ok()
-    });
-    Ok(read.await.map_err(|_| unread())?.unwrap_or_default())
-}
-
-/// The form again, with what was sent and why it was not published.
-async fn refused(
-    web: &Web,
-    visit: &Visit,
-    path: &str,
-    opened: Opened,
-    fields: &Query,
-    why: Why,
-) -> Response {
-    let theirs = why.conflicts.into_iter().find(|one| one.path == path);
-    let theirs = theirs.map(|one| one.now.unwrap_or_default());
-    let mut lines: Vec<String> = why.detail.lines().map(str::to_owned).collect();
-    // who has seen both texts puts them together, and publishes that in the place of what main says now
-    let base = match &theirs {
-        Some(_) => {
-            lines.push(visit.lang.text("editor.plain_conflict", &[]));
-            why.now
-        }
-        None => fields.get("base").map(str::to_owned),
-    };
-    let page = Edit {
-        base,
-        text: endings::plain(fields.get("text").unwrap_or_default()),
-        message: fields.get("message").unwrap_or_default().to_owned(),
-        refused: Some(Refused { lines, theirs }),
-        // what was sent stands in the form, which the script would replace by what is stored
-        data: String::new(),
-        ..shown(web, visit, path, opened).await
-    };
-    let mut response = show(web, visit, &page).await;
-    if response.status() == StatusCode::OK {
-        *response.status_mut() = StatusCode::from_u16(why.status).unwrap_or(StatusCode::CONFLICT);
-    }
-    response
 }
 
 /// `GET /editor/file?path=…`: a file as it is stored at the tip of main.

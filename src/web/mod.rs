@@ -22,6 +22,7 @@ pub mod rendering;
 pub mod review;
 mod settings;
 pub mod text;
+pub mod told;
 pub mod versions;
 pub mod visit;
 pub mod waiting;

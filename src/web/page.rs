@@ -17,6 +17,7 @@ use tera::{Context, Kwargs, StringInput, Tera, Value};
 use tokio::io::AsyncReadExt;
 
 use super::text::{Lang, encoded, grouped};
+use super::told::{self, told};
 use super::visit::Visit;
 use super::{Web, assets, layout, wants_html};
 use crate::prompt::parse::hex;
@@ -47,6 +48,12 @@ static TEMPLATES: LazyLock<Result<Tera, String>> = LazyLock::new(|| {
     tera.set_escape_fn(escape);
     tera.register_filter("t", translate);
     tera.register_filter("tn", translate_counted);
+    tera.register_filter(
+        "told",
+        |text: &str, _: Kwargs, state: &tera::State<'_>| -> tera::TeraResult<String> {
+            Ok(told(language(state)?, text))
+        },
+    );
     tera.register_filter("exact", exact);
     tera.register_filter("url", |text: &str, _: Kwargs, _: &tera::State<'_>| {
         encoded(text)
@@ -370,9 +377,17 @@ pub async fn dressed(
     request: Request,
     next: impl AsyncFnOnce(Request) -> Response,
 ) -> Response {
-    let is_page = wants_html(request.headers()) && !is_for_programs(request.uri().path());
+    let path = request.uri().path();
+    let is_page = wants_html(request.headers()) && !is_for_programs(path);
     if !is_page {
-        return next(request).await;
+        let is_asked_by_pages = path.starts_with("/api/") || !is_for_programs(path);
+        let lang = told::lang_of(request.headers());
+        let response = next(request).await;
+        return if is_asked_by_pages {
+            told::answer(lang, response).await
+        } else {
+            response
+        };
     }
     let (parts, body) = request.into_parts();
     let visit = Visit::of(&parts);

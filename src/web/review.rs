@@ -146,8 +146,21 @@ pub struct Proposal {
     pub warnings: usize,
     /// Why what was asked was not done.
     pub refused: Option<String>,
-    /// What was typed then.
+    /// What was typed below the conversation then.
     pub typed: String,
+    /// What was typed then in the place of what is there.
+    pub again: Option<Again>,
+}
+
+/// What a refused form would have put in the place of what is there.
+#[derive(Debug, Serialize)]
+pub struct Again {
+    /// The comment; none where it was the title and what is said with it.
+    pub comment: Option<i64>,
+    /// The title.
+    pub title: String,
+    /// The comment, or what is said with the title.
+    pub message: String,
 }
 
 impl Page for Proposal {
@@ -169,35 +182,35 @@ fn number(text: &str) -> Result<i64, Failure> {
         .ok_or(Failure::NotFound)
 }
 
-/// Why something was refused, for a reader: what its codes say in their language, then the line itself.
-fn told(lang: Lang, refusal: &Refusal) -> String {
-    if lang == Lang::En {
-        return refusal.detail.clone();
-    }
-    let all = refusal
-        .more
-        .get("refusals")
-        .and_then(serde_json::Value::as_array);
-    let mut lines: Vec<String> = all
-        .into_iter()
-        .flatten()
-        .filter_map(|why| why["code"].as_str())
-        .map(|code| format!("review.refusal.{code}"))
-        .filter(|key| lang.table().contains_key(key))
-        .map(|key| lang.text(&key, &[]))
-        .collect();
-    if lines.is_empty() && refusal.more.contains_key("head") {
-        lines.push(lang.text("review.refusal.moved", &[]));
-    }
-    lines.push(refusal.detail.clone());
-    lines.join(" ")
-}
-
 /// What was refused of a form, and what it held.
 #[derive(Debug, Default)]
 struct Refused {
     detail: Option<String>,
     typed: String,
+    again: Option<Again>,
+}
+
+impl Refused {
+    fn of(detail: String, fields: &Query) -> Self {
+        let field = |name: &str| fields.get(name).unwrap_or_default().to_owned();
+        let message = field("message");
+        let (typed, again) = match &*field("do") {
+            "rename" | "edit" => {
+                let again = Again {
+                    comment: field("comment").parse().ok(),
+                    title: field("title"),
+                    message,
+                };
+                (String::new(), Some(again))
+            }
+            _ => (message, None),
+        };
+        Self {
+            detail: Some(detail),
+            typed,
+            again,
+        }
+    }
 }
 
 async fn proposal(
@@ -238,6 +251,7 @@ async fn proposal(
         left_out: effect.left_out,
         refused: refused.detail,
         typed: refused.typed,
+        again: refused.again,
         detail,
     })
 }
@@ -260,7 +274,9 @@ async fn done(
     fields: &Query,
 ) -> Result<Result<String, Refusal>, Failure> {
     let field = |name: &str| fields.get(name).unwrap_or_default();
-    let said = Said::default();
+    let said = Said {
+        tag: fields.get("tag").map(str::to_owned),
+    };
     let message = field("message").replace("\r\n", "\n");
     let back = |anchor: &str| format!("/proposals/{number}{anchor}");
     let id = || field("thread").parse::<i64>().ok();
@@ -309,12 +325,13 @@ async fn done(
                 .await
                 .map(|_| back(""))
         }
+        "edit" => {
+            let comment = field("comment").parse().unwrap_or_default();
+            let done = api::edit(api, by, (number, comment), &said, &message).await;
+            done.map(|()| back(&format!("#c{comment}")))
+        }
         "rename" => {
-            let title = field("title").trim();
-            if title.is_empty() {
-                return Err(Failure::Invalid("say a title".into()));
-            }
-            let change = (None, Some(title), Some(&*message));
+            let change = (None, Some(field("title")), Some(&*message));
             api::close(api, by, number, &said, change)
                 .await
                 .map(|_| back(""))
@@ -343,6 +360,7 @@ fn place(fields: &Query) -> Option<Place> {
         old: fields.get("side") == Some("old"),
         line: number("line").unwrap_or(0),
         rendered,
+        quote: None,
     })
 }
 
@@ -376,10 +394,7 @@ pub(super) async fn act(
         ) {
             return Err(failure(refusal));
         }
-        let refused = Refused {
-            detail: Some(told(visit.lang, &refusal)),
-            typed: fields.get("message").unwrap_or_default().to_owned(),
-        };
+        let refused = Refused::of(refusal.detail, &fields);
         let page = proposal(&web, &visit, number, refused).await?;
         Ok(Err((page, refusal.status)))
     };

@@ -287,7 +287,14 @@ mod tests {
         assert!(en.len() > 40, "{}", en.len());
         assert_eq!(en.keys().collect::<Vec<_>>(), ko.keys().collect::<Vec<_>>());
         for (key, text) in en {
-            assert_eq!(placeholders(text), placeholders(&ko[key]), "{key}");
+            let (parts, mut said) = (placeholders(text), placeholders(&ko[key]));
+            // of what the server says, a part can be said in other words
+            if key.starts_with("said.") {
+                said.retain(|part| !parts.contains(part));
+                assert!(said.is_empty(), "{key}: {said:?}");
+            } else {
+                assert_eq!(parts, said, "{key}");
+            }
             assert!(
                 !text.trim().is_empty() && !ko[key].trim().is_empty(),
                 "{key}"

@@ -4,15 +4,15 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
 
 use super::Web;
 use super::text::{Lang, Query};
+use super::told::lang_of;
 use crate::access::{Action, Actor, Credential};
 use crate::catalog::Catalog;
 use crate::http::RequestId;
-use crate::http::actor::cookie;
 
 /// What a page knows of the request for it.
 #[derive(Debug, Clone)]
@@ -54,20 +54,13 @@ impl Visit {
 
     /// What is known of a request before its body is read.
     pub fn of(parts: &Parts) -> Self {
-        let cookie = |name: &str| cookie(&parts.headers, name);
         let actor = parts
             .extensions
             .get::<Actor>()
             .cloned()
             .unwrap_or_else(Actor::nobody);
         Self {
-            lang: Lang::asked(
-                cookie("lang"),
-                parts
-                    .headers
-                    .get(header::ACCEPT_LANGUAGE)
-                    .and_then(|value| value.to_str().ok()),
-            ),
+            lang: lang_of(&parts.headers),
             path: parts.uri.path().into(),
             query: Query::of(parts.uri.query().unwrap_or_default()),
             session: match actor.credential() {

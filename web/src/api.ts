@@ -55,7 +55,10 @@ export async function ask<T>(path: string, { method, body, headers = {}, signal,
   const content = await response.text();
   if (!response.ok) {
     const seconds = Number(response.headers.get("Retry-After"));
-    throw new ApiError(problemOf(response, content), seconds > 0 ? seconds : null);
+    const problem = problemOf(response, content);
+    // said before it is looked at in which language
+    if (problem.detail.includes("made too many requests")) problem.detail = text("too_many", { n: seconds });
+    throw new ApiError(problem, seconds > 0 ? seconds : null);
   }
   const value = (content === "" ? null : JSON.parse(content)) as T;
   return { value, etag: response.headers.get("ETag") };

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Api, Refusal, internal, merging, proposals};
 use crate::access::{Action, Actor, Permissions};
 use crate::proposals::About;
+use crate::proposals::place::RenderedLine;
 use crate::versions::effect::{Effect, files, prompts};
 
 /// Effects that are kept.
@@ -56,6 +57,33 @@ pub async fn effect(api: &Api, actor: &Actor, about: &About) -> Result<Arc<Effec
     seen.files
         .retain(|file| actor.may(Action::Read, &file.path));
     Ok(Arc::new(seen))
+}
+
+/// The lines of one side of what an example renders to, as far as they are shown.
+pub(super) fn lines<'a>(
+    effect: &'a Effect,
+    path: &str,
+    example: &str,
+    old: bool,
+) -> Vec<RenderedLine<'a>> {
+    let prompts = effect.prompts.iter().filter(|prompt| *prompt.path == *path);
+    let examples = prompts.flat_map(|prompt| &prompt.examples);
+    let messages = examples
+        .filter(|shown| shown.example == example)
+        .flat_map(|shown| (0..).zip(&shown.messages));
+    messages
+        .flat_map(|(message, shown)| {
+            shown
+                .hunks
+                .iter()
+                .flatten()
+                .map(move |line| (message, line))
+        })
+        .filter_map(|(message, line)| {
+            let number = if old { line.old } else { line.new };
+            Some((message, i64::from(number?), &*line.text))
+        })
+        .collect()
 }
 
 async fn whole(api: &Api, actor: &Actor, about: &About) -> Result<Arc<Effect>, Refusal> {

@@ -37,14 +37,15 @@ pub async fn inbox(api: &Api, actor: &Actor) -> Result<Inbox, Refusal> {
     let mut out = Inbox::default();
     let page = proposals.page(actor, Some(State::Open), None, LOOKED_AT);
     let (rows, _) = page.await.map_err(talk)?;
+    let newest = proposals.newest_comments().await?;
     for row in rows {
         let about = proposals.about(row).await.map_err(talk)?;
         let row = &about.row;
-        let comments = proposals.comments(row.number).await?;
-        let summary = Summary::of(row, i64::try_from(comments.len()).unwrap_or(i64::MAX));
+        let comment = newest.iter().find(|newest| newest.proposal == row.number);
+        let summary = Summary::of(row, comment.map_or(0, |newest| newest.comments));
         if about.authors.has(&actor.name) {
             let mut said: Vec<(i64, &str, &'static str)> = Vec::new();
-            said.extend(comments.iter().map(|c| (c.at, &*c.author, "commented")));
+            said.extend(comment.map(|c| (c.at, &*c.author, "commented")));
             said.extend(about.reviews.iter().map(|review| {
                 let what = if review.verdict == "approve" {
                     "approved"

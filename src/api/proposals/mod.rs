@@ -29,7 +29,8 @@ use crate::proposals::{About, Proposals, ProposeError, TalkError, tag};
 
 use view::Summary;
 
-pub use write::{Said, close, comment, make as revise, merge, resolve, revert, review};
+pub(crate) use write::open;
+pub use write::{Said, close, comment, edit, make as revise, merge, resolve, revert, review};
 
 /// Proposals of one answer, unless the request says.
 const SHOWN: i64 = 50;
@@ -204,10 +205,10 @@ pub async fn page(
         .page(actor, stands, before, most)
         .await
         .map_err(talk)?;
-    let counts = proposals.comment_counts().await?;
+    let newest = proposals.newest_comments().await?;
     let summaries = rows.iter().map(|row| {
-        let count = counts.iter().find(|(number, _)| *number == row.number);
-        Summary::of(row, count.map_or(0, |(_, count)| *count))
+        let found = newest.iter().find(|newest| newest.proposal == row.number);
+        Summary::of(row, found.map_or(0, |newest| newest.comments))
     });
     Ok((summaries.collect(), next))
 }

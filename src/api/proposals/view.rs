@@ -1,18 +1,20 @@
 //! A proposal as it is shown: by the API as JSON, and by the pages.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Api, Refusal, internal, merging, proposals};
+use super::{Api, Refusal, effect, internal, merging, proposals};
 use crate::access::{Action, Actor};
 use crate::gate::merge::Standing;
+use crate::proposals::place::{Quote, Texts};
 use crate::proposals::review::{MergeRefusal, Verdict};
 use crate::proposals::state::State;
-use crate::proposals::{About, head_ref, place, tag};
+use crate::proposals::{About, head_ref, tag};
 use crate::records::calendar;
 use crate::store::{CommentRow, ProposalRow};
+use crate::versions::effect::Effect;
 
 /// The files of a row that are known; what is not known is shown as nothing.
 fn touched(row: &ProposalRow) -> Vec<String> {
@@ -115,6 +117,9 @@ pub struct ThreadPlace {
     pub message: Option<i64>,
     /// Whether what it was made on is there no more.
     pub outdated: bool,
+    /// What stood there, where it is outdated and known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quote: Option<String>,
 }
 
 /// A comment.
@@ -282,7 +287,7 @@ pub async fn detail(api: &Api, actor: &Actor, about: &About) -> Result<Detail, R
     let comments = proposals.comments(row.number).await?;
     let revisions = proposals.revisions(row.number).await?;
     let count = i64::try_from(comments.len()).unwrap_or(i64::MAX);
-    let threads = threads(api, about, comments).await?;
+    let threads = threads(api, actor, about, comments).await?;
     let problems = problems(&standing);
     let mut why = match &standing.plan {
         Ok(_) => Vec::new(),
@@ -368,28 +373,40 @@ pub async fn detail(api: &Api, actor: &Actor, about: &About) -> Result<Detail, R
     })
 }
 
-/// The comments as threads, each where its line is now.
+/// The comments as threads, each where its line is now. One on a file that the actor may not read is as if it were not there.
 async fn threads(
     api: &Api,
+    actor: &Actor,
     about: &About,
-    comments: Vec<CommentRow>,
+    mut comments: Vec<CommentRow>,
 ) -> Result<Vec<Thread>, Refusal> {
     let Some(repository) = api.registry.library().repository().cloned() else {
         return Ok(Vec::new());
     };
+    let hidden: HashSet<i64> = comments
+        .iter()
+        .filter(|row| {
+            row.path
+                .as_ref()
+                .is_some_and(|path| !actor.may(Action::Read, path))
+        })
+        .map(|row| row.thread)
+        .collect();
+    comments.retain(|row| !hidden.contains(&row.thread));
+    // what renders is looked at where somebody speaks of it
+    let effect = if comments.iter().any(|row| row.example.is_some()) {
+        effect::effect(api, actor, about).await?
+    } else {
+        Arc::default()
+    };
     let (head, base) = (about.row.head.clone(), about.base.clone());
     let made = tokio::task::spawn_blocking(move || {
-        // each text is read once, however many comments stand on it
-        let mut texts: HashMap<(String, String), Option<String>> = HashMap::new();
-        let mut text = |commit: &str, path: &str| -> Option<String> {
-            let key = (commit.to_owned(), path.to_owned());
-            let read = || {
-                let bytes = repository.file(commit, path).ok()??;
-                Some(String::from_utf8_lossy(&bytes).into_owned())
-            };
-            texts.entry(key).or_insert_with(read).clone()
-        };
+        let mut texts = Texts::new(|commit: &str, path: &str| {
+            let bytes = repository.file(commit, path).ok()??;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        });
         let mut out: Vec<Thread> = Vec::new();
+        let mut known: HashMap<i64, usize> = HashMap::new();
         for row in comments {
             let comment = Comment {
                 id: row.id,
@@ -399,52 +416,75 @@ async fn threads(
                 edited: row.edited_at.is_some(),
             };
             if row.thread != row.id {
-                if let Some(thread) = out.iter_mut().find(|thread| thread.thread == row.thread) {
+                if let Some(thread) = known.get(&row.thread).and_then(|at| out.get_mut(*at)) {
                     thread.comments.push(comment);
                 }
                 continue;
             }
-            let place = match (&row.path, &row.place_commit, row.line) {
-                (Some(path), Some(commit), Some(line)) => {
-                    let side = row.side.clone().unwrap_or_default();
-                    let at = if side == "old" {
-                        base.as_deref()
-                    } else {
-                        Some(&*head)
-                    };
-                    let then = text(commit, path);
-                    let then_now = then.zip(at.and_then(|at| text(at, path)));
-                    let now = match &then_now {
-                        // a render is the same where its prompt is
-                        Some((then, now)) if row.example.is_some() => (then == now).then_some(line),
-                        Some((then, now)) => {
-                            let at = usize::try_from(line).unwrap_or(0);
-                            place::carried(then, now, at).and_then(|line| i64::try_from(line).ok())
-                        }
-                        None => None,
-                    };
-                    Some(ThreadPlace {
-                        path: path.clone(),
-                        side,
-                        line,
-                        now,
-                        example: row.example.clone(),
-                        message: row.message,
-                        outdated: now.is_none(),
-                    })
-                }
-                _ => None,
+            let at = if row.side.as_deref() == Some("old") {
+                base.as_deref()
+            } else {
+                Some(&*head)
             };
+            known.insert(row.id, out.len());
             out.push(Thread {
                 thread: row.id,
-                place,
-                resolved_by: row.resolved_by.clone(),
+                place: stands(&row, at, &effect, &mut texts),
+                resolved_by: row.resolved_by,
                 comments: vec![comment],
             });
         }
         out
     });
     made.await.map_err(|error| internal(&error))
+}
+
+/// Where a comment stands now: in the file of a commit, or in what an example renders to.
+fn stands<R: FnMut(&str, &str) -> Option<String>>(
+    row: &CommentRow,
+    at: Option<&str>,
+    effect: &Effect,
+    texts: &mut Texts<R>,
+) -> Option<ThreadPlace> {
+    let (path, commit, line) = (row.path.as_ref()?, row.place_commit.as_ref()?, row.line?);
+    let side = row.side.clone().unwrap_or_default();
+    let (now, message, quote) = match &row.example {
+        Some(example) => {
+            let quote: Option<Quote> = row
+                .quote
+                .as_deref()
+                .and_then(|text| serde_json::from_str(text).ok());
+            let lines = effect::lines(effect, path, example, side == "old");
+            let then = (row.message.unwrap_or(0), line);
+            let found = quote.as_ref().and_then(|quote| quote.found(&lines, then));
+            let message = found.map_or(row.message, |(message, _)| Some(message));
+            (
+                found.map(|(_, line)| line),
+                message,
+                quote.map(|quote| quote.line),
+            )
+        }
+        None => {
+            let line = usize::try_from(line).unwrap_or(0);
+            let now = at.and_then(|at| texts.carried(path, commit, at, line));
+            let text = texts.text(commit, path);
+            let quote = text.and_then(|text| {
+                let then = text.lines().nth(line.checked_sub(1)?)?;
+                Some(then.chars().take(300).collect())
+            });
+            (now.and_then(|line| i64::try_from(line).ok()), None, quote)
+        }
+    };
+    Some(ThreadPlace {
+        path: path.clone(),
+        side,
+        line,
+        now,
+        example: row.example.clone(),
+        message,
+        outdated: now.is_none(),
+        quote: quote.filter(|_| now.is_none()),
+    })
 }
 
 /// A file that both sides have changed; a side is none where it has no such file, or where that is no text.

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Api, Refusal, about, by, internal, json, merging, number, proposals, proposing, seen, tagged,
-    talk,
+    Api, Refusal, about, by, effect, internal, json, merging, number, proposals, proposing, seen,
+    tagged, talk,
 };
 use crate::access::By;
 use crate::api::changes::{self, NewContent};
@@ -18,6 +18,7 @@ use crate::api::{parse, read};
 use crate::gate::propose::Proposing;
 use crate::gate::publish::Published;
 use crate::git::commit::Edit;
+use crate::proposals::place::Quote;
 use crate::proposals::review::Verdict;
 use crate::proposals::state::State as Stands;
 use crate::proposals::{NewComment, Place, Written};
@@ -105,7 +106,8 @@ fn opened(status: StatusCode, (written, lines): (Written, Vec<String>)) -> Respo
     response
 }
 
-pub(super) async fn open(State(api): State<Api>, request: Request) -> Response {
+/// Answers a request for a proposal; forms of pages come here as well.
+pub(crate) async fn open(State(api): State<Api>, request: Request) -> Response {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Ask {
@@ -285,13 +287,40 @@ pub async fn comment(
     by: &By,
     number: i64,
     said: &Said,
-    new: NewComment,
+    mut new: NewComment,
 ) -> Result<CommentRow, Refusal> {
     let (_, proposals) = proposals(api)?;
+    if let Some(place) = new.place.as_mut()
+        && let Some((example, message)) = place.rendered.clone()
+    {
+        let about = about(api, &by.actor, number).await?;
+        let effect = effect::effect(api, &by.actor, &about).await?;
+        let lines = effect::lines(&effect, &place.path, &example, place.old);
+        let quote = Quote::of(&lines, (message.into(), place.line.into()));
+        place.quote = Some(quote.ok_or_else(|| {
+            let shown: String = place.path.chars().take(80).collect();
+            wrong(format!("`{shown}` has no line {} there", place.line))
+        })?);
+    }
     let made = proposals
         .comment(&by.actor, number, said.tag.as_deref(), new)
         .await;
     made.map_err(talk)
+}
+
+/// Gives a comment of the actor's own another text.
+pub async fn edit(
+    api: &Api,
+    by: &By,
+    at: (i64, i64),
+    said: &Said,
+    message: &str,
+) -> Result<(), Refusal> {
+    let (_, proposals) = proposals(api)?;
+    let done = proposals
+        .edit_comment(&by.actor, at, said.tag.as_deref(), message)
+        .await;
+    done.map_err(talk)
 }
 
 /// Where a comment is to stand, as a request says it.
@@ -326,6 +355,7 @@ impl AskedPlace {
             old,
             line: self.line,
             rendered,
+            quote: None,
         })
     }
 }
@@ -388,25 +418,16 @@ pub(super) async fn mend(
         resolved: Option<bool>,
     }
     let answer = async {
-        let (number, id) = (number(&text)?, number(&id)?);
+        let at = (number(&text)?, number(&id)?);
         let Asked { by, seen, ask } = asked::<Ask>(request, MAX_BODY).await?;
-        let (_, proposals) = proposals(&api)?;
-        let seen = seen.as_deref();
+        let said = Said { tag: seen };
         match (ask.message, ask.resolved) {
-            (Some(message), None) => {
-                let edited = proposals.edit_comment(&by.actor, (number, id), seen, &message);
-                edited.await.map_err(talk)?;
-            }
-            (None, Some(resolved)) => {
-                let said = Said {
-                    tag: seen.map(str::to_owned),
-                };
-                resolve(&api, &by, (number, id), &said, resolved).await?;
-            }
+            (Some(message), None) => edit(&api, &by, at, &said, &message).await?,
+            (None, Some(resolved)) => resolve(&api, &by, at, &said, resolved).await?,
             _ => return Err(wrong("say one of `message` and `resolved`")),
         }
-        let row = about(&api, &by.actor, number).await?.row;
-        Ok(tagged(&row, &serde_json::json!({ "id": id })))
+        let row = about(&api, &by.actor, at.0).await?.row;
+        Ok(tagged(&row, &serde_json::json!({ "id": at.1 })))
     };
     answer.await.unwrap_or_else(Refusal::into_response)
 }
@@ -464,10 +485,11 @@ pub async fn close(
     by: &By,
     number: i64,
     said: &Said,
-    (to, title, body): (Option<Stands>, Option<&str>, Option<&str>),
+    (to, wanted, body): (Option<Stands>, Option<&str>, Option<&str>),
 ) -> Result<crate::store::ProposalRow, Refusal> {
     let (gate, proposals) = proposals(api)?;
-    let change = (to, title, body);
+    let wanted = wanted.map(title).transpose()?;
+    let change = (to, wanted.as_deref(), body);
     let row = proposals
         .change(&by.actor, number, said.tag.as_deref(), change)
         .await;
@@ -534,8 +556,7 @@ pub(super) async fn change(
     let answer = async {
         let number = number(&text)?;
         let Asked { by, seen, ask } = asked::<Ask>(request, MAX_BODY).await?;
-        let title = ask.title.as_deref().map(title).transpose()?;
-        let change = (None, title.as_deref(), ask.message.as_deref());
+        let change = (None, ask.title.as_deref(), ask.message.as_deref());
         let row = close(&api, &by, number, &Said { tag: seen }, change).await?;
         Ok::<_, Refusal>(tagged(&row, &super::view::Summary::of(&row, 0)))
     };

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use fst::raw::Fst;
 
-use super::key::{MARK, Symbols, single, width};
+use super::key::{MARK, Symbols, byte_of, width};
 use super::list::{Arena, List, split};
 
 /// What is looked at of a query, in characters; Hangul counts in jamo.
@@ -42,13 +42,15 @@ impl Fuzzy {
             _ => 1,
         };
         query.truncate(MAX_LEN);
-        let singles = std::array::from_fn(|byte| {
-            let byte = u8::try_from(byte).unwrap_or_default();
-            places(&query, single(byte))
-        });
+        let mut singles = Box::new([0; 256]);
+        for (i, c) in query.iter().enumerate() {
+            if let Some(byte) = byte_of(*c) {
+                singles[usize::from(byte)] |= 1 << i;
+            }
+        }
         Some(Self {
             query,
-            singles: Box::new(singles),
+            singles,
             edits,
         })
     }

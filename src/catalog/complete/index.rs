@@ -479,7 +479,8 @@ impl<'a> View<'a> {
         let known = found
             .best
             .iter()
-            .filter(|(_, row)| fuzzy.matches(self.index.keys.key(*row)))
+            // what begins like the query does so without an error
+            .filter(|(tier, row)| *tier == Tier::Prefix || fuzzy.matches(self.index.keys.key(*row)))
             .count();
         found.total += all - known;
         found.take(Tier::Fuzzy, &self.lists.starts, &ranges);

@@ -163,7 +163,7 @@ pub(super) fn width(first: u8) -> usize {
 }
 
 /// What a byte that stands for a whole character means.
-pub(super) fn single(byte: u8) -> char {
+fn single(byte: u8) -> char {
     match byte {
         MARK => '\0',
         b if b >= FIRST_JAMO => {
@@ -171,6 +171,16 @@ pub(super) fn single(byte: u8) -> char {
         }
         b => b.into(),
     }
+}
+
+/// The byte that stands for a character in keys; none where it has several.
+pub(super) fn byte_of(c: char) -> Option<u8> {
+    if c.is_ascii() {
+        return u8::try_from(c).ok();
+    }
+    let jamo = u32::from(c).checked_sub('ㄱ' as u32)?;
+    let byte = u8::try_from(jamo).ok()?.checked_add(FIRST_JAMO)?;
+    (single(byte) == c && width(byte) == 1).then_some(byte)
 }
 
 impl<'a> Iterator for Symbols<'a> {

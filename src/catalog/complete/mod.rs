@@ -179,8 +179,11 @@ pub fn complete(sources: &[Values<'_>], typed: &str, wanted: Option<&str>) -> Co
         best.extend(rows.map(|(tier, row)| (*tier, *source, *row, part.value(*row))));
     }
     best.sort_unstable();
-    let mut seen = HashSet::new();
-    best.retain(|(.., value)| seen.insert(*value));
+    // of one part each value is there once
+    if found.iter().filter(|found| !found.best.is_empty()).count() > 1 {
+        let mut seen = HashSet::new();
+        best.retain(|(.., value)| seen.insert(*value));
+    }
     best.truncate(MAX_VALUES);
     Completion {
         values: best

@@ -150,7 +150,7 @@ fn candidate(
     };
     let with = repository.with_objects(apart.objects());
     registry
-        .check(&with, &apart.commit, gone)
+        .look(&with, &apart.commit, gone)
         .map_err(|error| failed(&error.to_string()))
 }
 

@@ -26,6 +26,8 @@ struct Ask {
     base: Option<String>,
     /// The text as it would be stored.
     text: String,
+    /// When the draft was kept that the page knows of; 0 where it knows of none.
+    on: Option<i64>,
 }
 
 /// A draft as the page gets it.
@@ -39,6 +41,8 @@ pub(super) struct Shown {
 #[derive(Debug, Serialize)]
 struct Saved {
     saved_at: i64,
+    /// Whether it took the place of one that the page did not know of: somebody writes in another tab or browser too.
+    elsewhere: bool,
 }
 
 /// The draft that somebody has at a path; none where there is none, or no database.
@@ -99,12 +103,12 @@ pub(super) async fn put(State(web): State<Web>, request: Request) -> Response {
         keep(store, &visit, ask).await
     };
     match kept.await {
-        Ok(saved_at) => json(&Saved { saved_at }),
+        Ok(saved) => json(&saved),
         Err(refusal) => refusal.into_response(),
     }
 }
 
-async fn keep(store: &Store, visit: &Visit, ask: Ask) -> Result<i64, Refusal> {
+async fn keep(store: &Store, visit: &Visit, ask: Ask) -> Result<Saved, Refusal> {
     let wrong = |detail: String| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
     if Kind::of(&ask.path).is_none() || !visit.actor.may(Action::Propose, &ask.path) {
         return Err(wrong(
@@ -122,15 +126,24 @@ async fn keep(store: &Store, visit: &Visit, ask: Ask) -> Result<i64, Refusal> {
     {
         return Err(wrong("`base` is a commit, 40 hex digits".into()));
     }
+    let now = clock::unix_millis();
+    let known = store
+        .drafts_of(&visit.actor.name, now - DRAFT_MILLIS)
+        .await?;
+    let before = known.iter().find(|(path, _)| *path == ask.path);
+    let elsewhere = before.zip(ask.on).is_some_and(|((_, at), on)| *at != on);
     let row = DraftRow {
         actor: visit.actor.name.to_string(),
         path: ask.path,
         base: ask.base,
         text: ask.text,
-        saved_at: clock::unix_millis(),
+        saved_at: now,
     };
     match store.put_draft(&row).await? {
-        Kept::At(saved_at) => Ok(saved_at),
+        Kept::At(saved_at) => Ok(Saved {
+            saved_at,
+            elsewhere,
+        }),
         Kept::TooMany => Err(wrong(format!(
             "you have {MAX_DRAFTS} drafts; publish or drop one, and this one is kept here too"
         ))),

@@ -284,6 +284,7 @@ mod tests {
                 example: None,
                 message: None,
                 outdated: now.is_none(),
+                quote: None,
             }),
             resolved_by: None,
             comments: Vec::new(),

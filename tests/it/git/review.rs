@@ -502,6 +502,54 @@ async fn the_effect_is_of_every_prompt_that_is_reached() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_comment_on_a_rendered_line_goes_with_it_when_a_partial_changes() {
+    let host = Host::small().await;
+    let work = host.work("work");
+    work.publish(&[
+        ("partials/tone.md", "Be kind.\n"),
+        (
+            "prompts/sre/hello.md",
+            "---\ndescription: D\n---\nHello.\n{% include \"tone.md\" %}\nBye.\n",
+        ),
+    ]);
+    let mut head = host.open("partials/tone.md", "Be brief.\n").await;
+    let comments = "/api/v1/proposals/1/comments";
+    let on = |line: u32| {
+        let place =
+            json!({ "path": "prompts/sre/hello.md", "line": line, "example": "", "message": 0 });
+        json!({ "message": "Too brief?", "place": place })
+    };
+    let reply = host.ask("POST", comments, &on(2)).await;
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    refused(
+        &host.ask("POST", comments, &on(99)).await,
+        422,
+        "has no line 99",
+    );
+    for (partial, now) in [
+        ("Be brief.\n", Some(2)),
+        ("Read it twice.\nThen once more.\nBe brief.\n", Some(4)),
+        ("Read it twice.\n", None),
+        ("Be brief.\n\nNow.\n", Some(2)),
+    ] {
+        if partial != "Be brief.\n" {
+            let files = json!({ "partials/tone.md": partial });
+            let body = json!({ "base": head, "files": files, "message": "Again" });
+            let path = "/api/v1/proposals/1/revisions";
+            let reply = host.ask("POST", path, &body).await;
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            head = reply.json()["head"].as_str().unwrap().to_owned();
+        }
+        let place = host.proposal(1).await["threads"][0]["place"].clone();
+        assert_eq!(place["now"], json!(now), "{partial}: {place}");
+        assert_eq!(place["outdated"], json!(now.is_none()), "{partial}");
+        // what stood there is shown where it stands no more
+        let quote = now.is_none().then_some("Be brief.");
+        assert_eq!(place["quote"].as_str(), quote, "{partial}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn it_is_closed_reopened_and_taken_back() {
     let host = Host::small().await;
     let head = host.open("prompts/sre/after.md", &prompt("Changed.")).await;

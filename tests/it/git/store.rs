@@ -185,6 +185,12 @@ async fn a_database_of_a_newer_release_is_left_alone_and_told() {
     work.change(&[("prompts/sre/after.md", &prompt("Proposed."))]);
     work.no(&["push", "origin", "HEAD:refs/for/main"])
         .says("newer release");
+    // and the editor offers no button that cannot work
+    let page = host.get("/edit/prompts/sre/after.md", &[("Accept", "text/html")]);
+    let page = page.await;
+    let page = page.text();
+    assert!(page.contains("Nothing can be proposed now"), "{page}");
+    assert!(page.contains("value=\"publish\"") && !page.contains("value=\"propose\""));
     let ready = host.ready().await.to_string();
     assert!(
         ready.contains("newer release of cuebook (migration 9999)"),

@@ -161,6 +161,29 @@ fn the_refresh_after_a_push_serves_what_was_checked() {
 }
 
 #[test]
+fn who_only_looks_takes_no_place_of_a_candidate() {
+    let library = TestLibrary::with(BASE);
+    let registry = open(&library.bare(), owner());
+    let text = prompt("CODE");
+    let edit = ("prompts/review/code.md", Some(&*text));
+    let (pushed, _) = check(&library, &registry, &[edit]);
+    assert!(registry.has_candidate(&pushed));
+    let objects = library.clone().join(".git/objects");
+    let quarantine = Repository::open(&library.bare())
+        .unwrap()
+        .with_objects(&objects);
+    for n in 0..6 {
+        library.write_bytes("prompts/review/code.md", prompt(&format!("{n}")).as_bytes());
+        let seen = library.commit("only looked at");
+        let never = tokio_util::sync::CancellationToken::new();
+        let checked = registry.look(&quarantine, &seen, &never).unwrap();
+        assert_eq!(told(&checked), ["code(0) changed"]);
+        assert!(!registry.has_candidate(&seen));
+    }
+    assert!(registry.has_candidate(&pushed));
+}
+
+#[test]
 fn a_candidate_that_was_overtaken_is_served_as_what_it_is() {
     let library = TestLibrary::with(BASE);
     let registry = open(&library.bare(), owner());

@@ -241,6 +241,16 @@ async fn a_draft_is_its_actors_until_it_is_published() {
     let first = first.json()["saved_at"].as_i64().unwrap();
     let second = server.keep("writer", &draft("half a thought")).await.json();
     assert!(second["saved_at"].as_i64().unwrap() > first);
+    // a page that does not know of it is told that there is another
+    let on = async |on: i64| {
+        let body = json!({ "path": path, "base": base, "text": "half a thought", "on": on });
+        server.keep("writer", &body).await.json()
+    };
+    let second = on(second["saved_at"].as_i64().unwrap()).await;
+    assert_eq!(second["elsewhere"], false);
+    assert_eq!(on(0).await["elsewhere"], true);
+    let second = on(first).await;
+    assert_eq!(second["elsewhere"], true);
     let again = data(&server.page("writer", "/edit/prompts/sre/triage.md").await);
     assert_eq!(again["draft"]["text"], "half a thought");
     assert_eq!(again["draft"]["base"], base);
@@ -451,6 +461,76 @@ async fn the_form_publishes_without_a_script_and_keeps_the_line_ends() {
     let refused = server.form("author", url, &fields).await;
     assert!(matches!(refused.status, 403 | 422), "{}", refused.status);
     assert_eq!(server.on_main("prompts/sre/windows.md"), now.as_bytes());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_form_proposes_without_a_script() {
+    let server = server().await;
+    let url = "/edit/prompts/sre/triage.md";
+    let page = server.page("author", url).await;
+    assert!(
+        page.text().contains("value=\"propose\"") && !page.text().contains("value=\"publish\"")
+    );
+    let (csrf, base) = (hidden(&page, "csrf"), hidden(&page, "base"));
+    let send = async |how: &str, csrf: &str, title: &str, text: &str| {
+        let fields = [
+            ("csrf", csrf),
+            ("base", &*base),
+            ("text", text),
+            ("message", title),
+            ("more", "Because <b>\r\nof this."),
+            ("do", how),
+        ];
+        server.form("author", url, &fields).await
+    };
+    let better = TRIAGE.replace("Look at", "Look closely at");
+    let before = server.on_main("prompts/sre/triage.md");
+    assert_eq!(send("propose", "AAAA", "T", &better).await.status, 403);
+    // what is refused is in the form again, all of it
+    for (how, title, text, status, why) in [
+        ("publish", "T", &*better, 403, "and not publish it"),
+        ("propose", " ", &*better, 422, "is one line of at most"),
+        (
+            "propose",
+            "T",
+            "---\ndescription: D\n---\n{{ nmae }}\n",
+            422,
+            "`nmae` is not an argument",
+        ),
+    ] {
+        let refused = send(how, &csrf, title, text).await;
+        let html = refused.text();
+        assert_eq!(refused.status, status, "{html}");
+        let last = text.lines().last().unwrap();
+        for shown in [why, last, "Because &lt;b&gt;\nof this.</textarea>"] {
+            assert!(html.contains(shown), "no {shown} in {html}");
+        }
+    }
+    let listed = server.get("author", "/api/v1/proposals").await.json();
+    assert_eq!(listed["proposals"], json!([]));
+    let draft = json!({ "path": "prompts/sre/triage.md", "base": base, "text": "x" });
+    assert_eq!(server.keep("author", &draft).await.status, 200);
+    let done = send("propose", &csrf, "Look closely", &better).await;
+    assert_eq!(
+        (done.status, done.header("location")),
+        (303, Some("/proposals/1")),
+        "{}",
+        done.text()
+    );
+    let made = server.get("author", "/api/v1/proposals/1").await.json();
+    assert_eq!(
+        (&made["title"], &made["message"], &made["author"]),
+        (
+            &json!("Look closely"),
+            &json!("Because <b>\nof this."),
+            &json!("author")
+        )
+    );
+    assert_eq!(
+        server.get("author", "/editor/draft").await.json(),
+        json!([])
+    );
+    assert_eq!(server.on_main("prompts/sre/triage.md"), before);
 }
 
 #[tokio::test(flavor = "multi_thread")]

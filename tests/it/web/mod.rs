@@ -9,6 +9,7 @@ mod prompt;
 mod review;
 mod settings;
 mod shown;
+mod told;
 
 use crate::support::http::{Reply, send};
 use crate::support::server::TestServer;

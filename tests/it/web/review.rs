@@ -8,11 +8,11 @@ use crate::support::http::{Reply, send};
 
 const HOSTILE: &str = "<script>alert(1)</script>\u{202e}\"><img src=x onerror=alert(2)>";
 
-fn prompt(text: &str) -> String {
+pub(super) fn prompt(text: &str) -> String {
     format!("---\ndescription: D\n---\n{text}\n")
 }
 
-async fn server() -> Guarded {
+pub(super) async fn server() -> Guarded {
     let files = [
         ("prompts/sre/after.md", &*prompt("Write it down.")),
         (
@@ -29,7 +29,7 @@ async fn server() -> Guarded {
     Guarded::start(&files, &people).await
 }
 
-async fn open(server: &Guarded, name: &str, path: &str, lang: &str) -> Reply {
+pub(super) async fn open(server: &Guarded, name: &str, path: &str, lang: &str) -> Reply {
     let bearer = server.bearer(name);
     let headers = [
         ("Authorization", &*bearer),
@@ -40,7 +40,12 @@ async fn open(server: &Guarded, name: &str, path: &str, lang: &str) -> Reply {
 }
 
 /// Sends a form of a page with its token, as its button does.
-async fn press(server: &Guarded, name: &str, path: &str, fields: &[(&str, &str)]) -> Reply {
+pub(super) async fn press(
+    server: &Guarded,
+    name: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+) -> Reply {
     let page = open(server, name, path, "en").await;
     let token = page.text().split("name=\"csrf\" value=\"").nth(1).unwrap();
     let token = token.split('"').next().unwrap().to_owned();
@@ -68,7 +73,7 @@ async fn submit(
     send(server.address, "POST", path, &headers, body.as_bytes()).await
 }
 
-async fn propose(server: &Guarded, title: &str, message: &str, text: &str) -> Value {
+pub(super) async fn propose(server: &Guarded, title: &str, message: &str, text: &str) -> Value {
     let ready = server.get("root", "/readyz").await.json();
     let body = json!({
         "title": title,
@@ -346,4 +351,135 @@ async fn what_somebody_may_not_read_is_no_page() {
         assert_eq!(page.status, 404, "{path}");
         assert!(page.text().contains("There is nothing here"), "{path}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_ones_own_is_edited_without_scripts() {
+    let server = server().await;
+    propose(&server, "Mine", "Because.", "Mine.").await;
+    let path = "/proposals/1";
+    for (who, words) in [("ann", "Of ann."), ("mina", "Of mina.")] {
+        let said = [("do", "comment"), ("message", words)];
+        assert_eq!(press(&server, who, path, &said).await.status, 303);
+    }
+    // a button for one's own comment alone
+    let page = open(&server, "mina", path, "en").await;
+    assert!(page.text().contains("name=\"comment\" value=\"2\""));
+    assert!(!page.text().contains("name=\"comment\" value=\"1\""));
+    assert!(!page.text().contains("value=\"rename\""));
+    let edit = |id: &'static str, words: &'static str| {
+        [("do", "edit"), ("comment", id), ("message", words)]
+    };
+    let others = press(&server, "mina", path, &edit("1", "Not hers <b>")).await;
+    assert_eq!(others.status, 403, "{}", others.text());
+    let empty = press(&server, "mina", path, &edit("2", " ")).await;
+    assert_eq!(empty.status, 422, "{}", empty.text());
+    let done = press(&server, "mina", path, &edit("2", "Now <i>\r\nthis.")).await;
+    assert_eq!(
+        (done.status, done.header("location")),
+        (303, Some("/proposals/1#c2")),
+        "{}",
+        done.text()
+    );
+    let seen = server.get("ann", "/api/v1/proposals/1").await.json();
+    let comment = |n: usize| seen["threads"][n]["comments"][0].clone();
+    assert_eq!(
+        (&comment(0)["message"], &comment(0)["edited"]),
+        (&json!("Of ann."), &json!(false))
+    );
+    assert_eq!(
+        (&comment(1)["message"], &comment(1)["edited"]),
+        (&json!("Now <i>\nthis."), &json!(true))
+    );
+    let page = open(&server, "ann", path, "en").await;
+    assert!(page.text().contains(">edited</span>"), "{}", page.text());
+    // the title and what is said with it: by its author, or by who may publish it, who have seen it as it is
+    let tag = seen["tag"].as_str().unwrap().to_owned();
+    let rename = |tag: &str, title: &str| {
+        let fields = [
+            ("do", "rename"),
+            ("tag", tag),
+            ("title", title),
+            ("message", "More <u>."),
+        ];
+        fields.map(|(name, value)| (name, value.to_owned()))
+    };
+    let send = async |who: &str, fields: [(&'static str, String); 4]| {
+        let fields = fields.each_ref().map(|(name, value)| (*name, &**value));
+        press(&server, who, path, &fields).await
+    };
+    assert_eq!(send("mina", rename(&tag, "Hers")).await.status, 403);
+    assert_eq!(send("ann", rename(&tag, " ")).await.status, 422);
+    assert_eq!(send("ann", rename(&tag, "Better")).await.status, 303);
+    let late = send("pub", rename(&tag, "Late \"title\"")).await;
+    assert_eq!(late.status, 412);
+    for shown in [
+        "value=\"Late &quot;title&quot;\"",
+        "More &lt;u&gt;.</textarea>",
+        "<bdi>Better</bdi>",
+    ] {
+        assert!(late.text().contains(shown), "no {shown} in {}", late.text());
+    }
+    let now = server.get("pub", "/api/v1/proposals/1").await.json();
+    assert_eq!(
+        (&now["title"], &now["message"]),
+        (&json!("Better"), &json!("More <u>."))
+    );
+    let again = send("pub", rename(now["tag"].as_str().unwrap(), "Best")).await;
+    assert_eq!(again.status, 303, "{}", again.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_button_of_a_proposal_works_without_scripts() {
+    let server = server().await;
+    let opened = propose(&server, "Mine", "", "Mine.").await;
+    let head = opened["head"].as_str().unwrap();
+    let path = "/proposals/1";
+    let state = async || server.get("pub", "/api/v1/proposals/1").await.json();
+    // each page has the button that is pressed, and what it does is done
+    let press_seen = async |who: &str, fields: &[(&str, &str)]| {
+        let page = open(&server, who, path, "en").await;
+        let button = format!("value=\"{}\"", fields[0].1);
+        assert!(
+            page.text().contains(&button),
+            "{who}: no {button} in {}",
+            page.text()
+        );
+        let done = press(&server, who, path, fields).await;
+        assert_eq!(done.status, 303, "{}", done.text());
+        done.header("location").unwrap().to_owned()
+    };
+    press_seen("mina", &[("do", "comment"), ("message", "Hm.")]).await;
+    let answered = press_seen(
+        "ann",
+        &[("do", "comment"), ("thread", "1"), ("message", "So.")],
+    )
+    .await;
+    assert_eq!(answered, "/proposals/1#t1");
+    press_seen("ann", &[("do", "resolve"), ("thread", "1")]).await;
+    press_seen("ann", &[("do", "unresolve"), ("thread", "1")]).await;
+    let seen = state().await;
+    assert_eq!(seen["threads"][0]["comments"][1]["message"], "So.");
+    assert_eq!(seen["threads"][0]["resolved_by"], Value::Null);
+    press_seen(
+        "mina",
+        &[
+            ("do", "request-changes"),
+            ("head", head),
+            ("message", "No."),
+        ],
+    )
+    .await;
+    assert_eq!(state().await["reviews"][0]["verdict"], "request-changes");
+    press_seen("ann", &[("do", "close")]).await;
+    assert_eq!(state().await["state"], "closed");
+    press_seen("ann", &[("do", "reopen")]).await;
+    assert_eq!(state().await["state"], "open");
+    press_seen("mina", &[("do", "approve"), ("head", head)]).await;
+    press_seen("pub", &[("do", "merge"), ("head", head)]).await;
+    assert_eq!(state().await["state"], "merged");
+    let revert = press_seen("pub", &[("do", "revert"), ("message", "It was wrong.")]).await;
+    assert_eq!(revert, "/proposals/2");
+    let second = server.get("pub", "/api/v1/proposals/2").await.json();
+    assert_eq!(second["title"], "Revert proposal 1: Mine");
 }

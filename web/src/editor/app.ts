@@ -41,6 +41,8 @@ class Editor {
   private exists: boolean;
   /** The text that is published or was given up, which leaving does not lose. */
   private clean: string;
+  /** Where it is published or proposed. */
+  private cleanPath: string;
   private view!: EditorView;
   private preview: Preview | undefined;
   private form: Form | undefined;
@@ -62,7 +64,13 @@ class Editor {
     this.path = data.path;
     this.exists = data.exists;
     this.clean = this.stored.text;
-    this.drafts = new Drafts(data.path, data.readOnly === null, (where, error) => this.tell(where, error));
+    this.cleanPath = data.path;
+    this.drafts = new Drafts(
+      data.path,
+      data.readOnly === null,
+      (where, error) => this.tell(where, error),
+      () => one("#ed-banner")?.before(el("div", { class: "ed-banner", role: "status" }, el("span", {}, t("draft_elsewhere")))),
+    );
     this.memory.message = t(data.exists ? "message_edit" : "message_new", { name: name(data.path) });
   }
 
@@ -108,7 +116,7 @@ class Editor {
   }
 
   private get unsaved(): boolean {
-    return this.text !== this.clean || this.path !== this.data.path;
+    return this.text !== this.clean || this.path !== this.cleanPath;
   }
 
   /** What the change does to which file. */
@@ -181,6 +189,7 @@ class Editor {
     addEventListener("beforeunload", (event) => {
       if (this.unsaved) event.preventDefault();
     });
+    addEventListener("storage", ({ key, newValue }) => this.drafts.stored(key, newValue));
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "hidden" && this.unsaved) this.drafts.send();
     });
@@ -399,6 +408,7 @@ class Editor {
         break;
       case "proposed": {
         this.clean = this.text;
+        this.cleanPath = this.path;
         await this.drafts.forget();
         this.state();
         const place = one("#ed-banner");
@@ -426,6 +436,7 @@ class Editor {
     this.data.base = commit;
     // what was typed while it was sent is still to be published
     this.clean = this.stored.text;
+    this.cleanPath = this.path;
     this.memory.message = t("message_edit", { name: name(this.path) });
     if (moved) {
       this.data.path = this.path;

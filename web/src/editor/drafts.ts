@@ -29,12 +29,15 @@ export class Drafts {
   private kept: number | undefined;
   /** Whether an earlier page of this browser may have sent its draft after this page was made. */
   private onItsWay = false;
+  private noticed = false;
 
   constructor(
     private path: string,
     private readonly onServer: boolean,
     /** Told where a draft is: in the browser, on the server too, or in neither. */
     private readonly told: (where: "browser" | "server" | "nowhere", error?: unknown) => void,
+    /** Told once that the same file is written in another tab or browser as well: the last to write is what is kept. */
+    private readonly elsewhere: () => void = () => {},
   ) {}
 
   private get key(): string {
@@ -64,6 +67,16 @@ export class Drafts {
     this.aside(others);
     if (!draft && all.length > 0) void this.forget();
     return { draft, others };
+  }
+
+  /** Takes notice of what another tab of this browser has stored. */
+  stored(key: string | null, value: string | null): void {
+    if (key === this.key && value !== null && read(this.key, isDraft)?.text !== this.last?.text) this.notice();
+  }
+
+  private notice(): void {
+    if (!this.noticed) this.elsewhere();
+    this.noticed = true;
   }
 
   /** Keeps those that were not chosen. */
@@ -112,10 +125,12 @@ export class Drafts {
       if (this.last !== draft) return;
       const { path } = this;
       try {
-        const { saved_at } = await api<{ saved_at: number }>("/editor/draft", {
+        const { saved_at, elsewhere } = await api<{ saved_at: number; elsewhere?: boolean }>("/editor/draft", {
           method: "PUT",
-          body: { path, base: draft.base, text: draft.text },
+          // by what an earlier page of this browser may have sent nothing is known
+          body: { path, base: draft.base, text: draft.text, ...(this.onItsWay ? {} : { on: this.kept ?? 0 }) },
         });
+        if (elsewhere) this.notice();
         this.kept = saved_at;
         this.onItsWay = false;
         this.settled(path, draft);

@@ -13,6 +13,8 @@ let kept: Kept = stored.kept;
 let isStored = true;
 
 const SAY = "say";
+/** A comment that is edited. */
+const EDIT = "edit:";
 
 /** A line of a file, or of what an example renders to. */
 function lineOf(path: string, side: string, line: string, example?: string, rendered?: string): string {
@@ -36,6 +38,7 @@ function placeFor(field: HTMLTextAreaElement): string | undefined {
   };
   // a text belongs to the commits it was made on, so that it is never saved over others
   if (isFile(field.name)) return `${field.name}@${value("head")}@${value("main")}`;
+  if (value("comment")) return `${EDIT}${value("comment")}`;
   if (value("thread")) return `thread:${value("thread")}`;
   if (value("path")) return lineOf(value("path"), value("side"), value("line"), value("example"), value("rendered"));
   return field.id === "message" ? SAY : undefined;
@@ -96,7 +99,7 @@ document.addEventListener("click", (event) => {
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target instanceof HTMLTextAreaElement) {
-    const button = event.target.form?.querySelector<HTMLButtonElement>('button[value="comment"], button.primary');
+    const button = event.target.form?.querySelector<HTMLButtonElement>('button[value="comment"], button[value="edit"], button[value="rename"], button.primary');
     if (button) {
       event.preventDefault();
       event.target.form?.requestSubmit(button);
@@ -129,7 +132,7 @@ function restore(): void {
     const field = fields.get(place);
     const link = links.get(place);
     if (field) {
-      if (field.value === "" || isFile(place)) field.value = text;
+      if (field.value === "" || isFile(place) || place.startsWith(EDIT)) field.value = text;
       const answer = field.closest("details");
       if (answer) answer.open = true;
     } else if (link) {

@@ -26,12 +26,13 @@ Object.assign(globalThis, {
   fetch: async (url: string, { method, body }: { method: string; body?: string }) => {
     asked.push(`${method} ${url}`);
     if (method === "PUT") {
-      const { path, base, text } = JSON.parse(body ?? "") as { path: string; base: string | null; text: string };
+      const { path, base, text, on } = JSON.parse(body ?? "") as { path: string; base: string | null; text: string; on?: number };
       clock += 1;
       const saved_at = clock;
+      const before = server.get(path)?.saved_at;
       server.set(path, { base, text, saved_at });
       await held;
-      return new Response(JSON.stringify({ saved_at }));
+      return new Response(JSON.stringify({ saved_at, elsewhere: on !== undefined && before !== undefined && before !== on }));
     }
     const query = new URL(url, "http://here").searchParams;
     const path = query.get("path") ?? "";
@@ -51,7 +52,8 @@ async function page(path: string) {
   const { Drafts } = await import("../../src/editor/drafts");
   let ready = () => {};
   const said = () => new Promise<void>((settle) => (ready = settle));
-  const drafts = new Drafts(path, true, (where) => where === "server" && ready());
+  const seen = { elsewhere: 0 };
+  const drafts = new Drafts(path, true, (where) => where === "server" && ready(), () => (seen.elsewhere += 1));
   const found = drafts.find(server.get(path) ?? null, "published");
   const put = async (text: string) => {
     const done = said();
@@ -59,7 +61,7 @@ async function page(path: string) {
     drafts.send();
     await done;
   };
-  return { drafts, put, texts: [found.draft?.text, ...found.others.map(({ text }) => text)] };
+  return { drafts, put, seen, texts: [found.draft?.text, ...found.others.map(({ text }) => text)] };
 }
 
 test("what this browser made on the server's draft is newer, whatever the clocks say", async () => {
@@ -135,4 +137,32 @@ test("a draft goes on at the new path, and nothing is left at the old one", asyn
   await drafts.forget();
   assert.equal(server.size, 0);
   assert.equal(items.size, 0);
+});
+
+test("two pages that write the same file are told of each other, each once", async () => {
+  const items = browser();
+  const key = "cuebook-draft:prompts/two.md";
+  const first = await page("prompts/two.md");
+  const second = await page("prompts/two.md");
+  await first.put("one");
+  assert.deepEqual([first.seen.elsewhere, second.seen.elsewhere], [0, 0]);
+  // as a browser tells its other tabs
+  second.drafts.stored(key, items.get(key) ?? null);
+  second.drafts.stored("cuebook-draft:prompts/other.md", "{}");
+  assert.equal(second.seen.elsewhere, 1);
+  await second.put("two");
+  assert.equal(second.seen.elsewhere, 1);
+  // in another browser it is the server that says so
+  browser();
+  await first.put("three");
+  assert.equal(first.seen.elsewhere, 1);
+  await first.put("four");
+  assert.equal(first.seen.elsewhere, 1);
+  assert.equal(server.get("prompts/two.md")?.text, "four");
+  // what this page stored itself, and what was removed, is nothing of another
+  const alone = await page("prompts/alone.md");
+  await alone.put("mine");
+  alone.drafts.stored("cuebook-draft:prompts/alone.md", "{}");
+  alone.drafts.stored("cuebook-draft:prompts/alone.md", null);
+  assert.equal(alone.seen.elsewhere, 0);
 });

@@ -1,0 +1,223 @@
+//! The form that works without a script: it publishes or proposes as the API does, with all it asks and refuses.
+
+use std::collections::BTreeMap;
+
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+
+use super::starters::begin;
+use super::{Edit, Opened, drafts, endings, missing, open, shown, unread};
+use crate::api::Refusal;
+use crate::api::changes::changes;
+use crate::api::proposals::open as propose;
+use crate::registry::source::Library;
+use crate::web::layout::see_other;
+use crate::web::page::{Failure, failed, respond_with};
+use crate::web::text::{Query, encoded};
+use crate::web::{Visit, Web};
+
+/// Longest form, in bytes: a text of which every byte is written as three.
+const MAX_FORM: usize = 12 * 1024 * 1024;
+
+/// Why what was sent was not taken.
+#[derive(Debug, Serialize)]
+pub(super) struct Refused {
+    lines: Vec<String>,
+    /// What main says now, where somebody else was quicker.
+    theirs: Option<String>,
+}
+
+/// `POST /edit/{path}`.
+pub(super) async fn submit(
+    State(web): State<Web>,
+    visit: Visit,
+    Path(path): Path<String>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(bytes) = axum::body::to_bytes(body, MAX_FORM).await else {
+        let detail = format!("a form has at most {MAX_FORM} bytes");
+        return failed(&web, &visit, Failure::Invalid(detail)).await;
+    };
+    let fields = Query::of(&String::from_utf8_lossy(&bytes));
+    if !visit.sent(&web, fields.get("csrf").unwrap_or_default()) {
+        let detail = visit.lang.text("error.forbidden.token", &[]);
+        return failed(&web, &visit, Failure::Forbidden(detail)).await;
+    }
+    let opened = match open(&web, &visit, &path).await {
+        Ok(opened) => opened,
+        Err(failure) => return failed(&web, &visit, failure).await,
+    };
+    if let Some(why) = opened.read_only {
+        return failed(&web, &visit, Failure::Forbidden(why)).await;
+    }
+    let proposes = fields.get("do") == Some("propose");
+    let why_not = match (&opened.no_proposals, proposes) {
+        (_, false) if !opened.may.publish => {
+            Some((403, visit.lang.text("editor.plain_may_not", &[])))
+        }
+        (Some(why), true) => Some((503, why.clone())),
+        (None, true) if fields.get("base").is_none() => {
+            Some((422, visit.lang.text("editor.propose_empty", &[])))
+        }
+        _ => None,
+    };
+    let sent = match why_not {
+        Some((status, detail)) => Err(Why {
+            status,
+            detail,
+            ..Why::default()
+        }),
+        None => send(&web, parts, &path, &fields, proposes).await,
+    };
+    match sent {
+        Ok(taken) => {
+            drafts::forget(&web, &visit, &path).await;
+            let place: Vec<String> = path.split('/').map(encoded).collect();
+            see_other(&match taken {
+                Taken::Published { commit } => {
+                    format!("/edit/{}?published={commit}", place.join("/"))
+                }
+                Taken::Proposed { number } => format!("/proposals/{number}"),
+            })
+        }
+        Err(why) => refused(&web, &visit, &path, opened, &fields, why).await,
+    }
+}
+
+/// What the API says of a change that was taken.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Taken {
+    Published { commit: String },
+    Proposed { number: i64 },
+}
+
+/// What the API says of one that was not.
+#[derive(Debug, Default, Deserialize)]
+struct Why {
+    #[serde(default)]
+    status: u16,
+    #[serde(default)]
+    detail: String,
+    /// The commit of main now, where somebody else was quicker.
+    now: Option<String>,
+    #[serde(default)]
+    conflicts: Vec<Conflict>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Conflict {
+    path: String,
+    now: Option<String>,
+}
+
+/// Sends what a form holds to the API.
+async fn send(
+    web: &Web,
+    mut parts: Parts,
+    path: &str,
+    fields: &Query,
+    proposes: bool,
+) -> Result<Taken, Why> {
+    let internal = |_| Why {
+        status: 500,
+        detail: unread().detail,
+        ..Why::default()
+    };
+    let field = |name: &str| fields.get(name).unwrap_or_default();
+    let base = fields.get("base").map(str::to_owned);
+    let stored = stored(web, base.clone(), path).await.map_err(internal)?;
+    let mut files = BTreeMap::new();
+    if let Some((_, needs)) = fields.get("starter").and_then(begin) {
+        files = missing(web, needs)
+            .await
+            .map_err(|_| unread())
+            .map_err(internal)?;
+    }
+    files.insert(path.to_owned(), endings::restored(&stored, field("text")));
+    let (first, more) = (field("message").trim(), endings::plain(field("more")));
+    let body = if proposes {
+        serde_json::json!({ "title": first, "message": more, "base": base, "files": files })
+    } else {
+        let message = format!("{first}\n\n{}", more.trim());
+        serde_json::json!({ "message": message, "base": base, "files": files })
+    };
+    parts.method = Method::POST;
+    parts.headers.clear();
+    parts
+        .headers
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let request = Request::from_parts(parts, Body::from(body.to_string()));
+    let api = State(web.api.clone());
+    let response = if proposes {
+        propose(api, request).await
+    } else {
+        changes(api, request).await
+    };
+    let (status, body) = (response.status(), response.into_body());
+    let body = axum::body::to_bytes(body, MAX_FORM)
+        .await
+        .unwrap_or_default();
+    if status.is_success()
+        && let Ok(taken) = serde_json::from_slice(&body)
+    {
+        return Ok(taken);
+    }
+    let mut why: Why = serde_json::from_slice(&body).unwrap_or_default();
+    why.status = status.as_u16();
+    Err(why)
+}
+
+/// The text that an edit was begun from; empty where there was none.
+async fn stored(web: &Web, base: Option<String>, path: &str) -> Result<String, Refusal> {
+    let (registry, path) = (web.api.registry.clone(), path.to_owned());
+    let read = tokio::task::spawn_blocking(move || {
+        let (Library::Bare(repository), Some(base)) = (registry.library(), base) else {
+            return None;
+        };
+        let tip = repository.read_ref(crate::git::MAIN).ok()??;
+        let commit = repository.reachable(&base, &tip).ok()?;
+        String::from_utf8(repository.file(&commit, &path).ok()??).ok()
+    });
+    Ok(read.await.map_err(|_| unread())?.unwrap_or_default())
+}
+
+/// The form again, with what was sent and why it was not taken.
+async fn refused(
+    web: &Web,
+    visit: &Visit,
+    path: &str,
+    opened: Opened,
+    fields: &Query,
+    why: Why,
+) -> Response {
+    let theirs = why.conflicts.into_iter().find(|one| one.path == path);
+    let theirs = theirs.map(|one| one.now.unwrap_or_default());
+    let mut lines: Vec<String> = why.detail.lines().map(str::to_owned).collect();
+    // who has seen both texts puts them together, and publishes that in the place of what main says now
+    let base = match &theirs {
+        Some(_) => {
+            lines.push(visit.lang.text("editor.plain_conflict", &[]));
+            why.now
+        }
+        None => fields.get("base").map(str::to_owned),
+    };
+    let page = Edit {
+        base,
+        text: endings::plain(fields.get("text").unwrap_or_default()),
+        message: fields.get("message").unwrap_or_default().to_owned(),
+        more: endings::plain(fields.get("more").unwrap_or_default()),
+        refused: Some(Refused { lines, theirs }),
+        // what was sent stands in the form, which the script would replace by what is stored
+        data: String::new(),
+        ..shown(web, visit, path, opened).await
+    };
+    let status = StatusCode::from_u16(why.status).unwrap_or(StatusCode::CONFLICT);
+    respond_with(web, visit, status, &page).await
+}
