@@ -49,6 +49,8 @@ export async function startServer({ language = "en", files, people } = {}) {
     data,
     author,
     tokens,
+    /** What browsers that sign in say they are; their own where it is not set. */
+    agent: undefined,
     output: () => output,
     /** Ends it in good order. */
     async stop() {
@@ -114,7 +116,7 @@ export async function startServer({ language = "en", files, people } = {}) {
       if (!who) return newPage(options);
       if (!sessions[who]) {
         const { url: link } = await server.api(`/api/v1/access/people/${who}/invite`, {});
-        const first = await newPage();
+        const first = await newPage({ userAgent: server.agent });
         await first.goto(`${url}/setup${new URL(link).search}`);
         await first.getByLabel("Password").fill(`a few words for ${who}`);
         await first.getByRole("button", { name: "Save and sign in" }).click();

@@ -7,8 +7,8 @@ const PLAIN = {
   title: "Ask what happened first",
   text: "Say what you have ruled out, and what you would look at next.",
   person: "Mina Seo",
-  client: "A browser",
-  folder: "team",
+  client: undefined,
+  folder: "nothing",
 };
 
 const prompt = ({ title, text }, line) => {
@@ -33,21 +33,24 @@ ${line}
 `;
 };
 
-/** Starts the server of the scene. ana writes, ben reviews and publishes, root administers. */
+/**
+ * Starts the server of the scene. ana writes, ben reviews and publishes, root administers; eve sees one folder, and zoe is
+ * invited.
+ */
 export async function startScene(words = PLAIN) {
   const server = await startServer({
-    people: { ana: [["author", "**"]], ben: [["publisher", "**"]], eve: [["reader", `prompts/${words.folder}/**`]] },
+    people: { ana: [["author", "**"]], ben: [["publisher", "**"]], eve: [["reader", `prompts/${words.folder}/**`]], zoe: [] },
   });
   const { title, text } = words;
   const scene = "prompts/team/scene.md";
   const other = "prompts/team/other.md";
   const partial = "partials/scene.md";
   server.author.name = words.person;
-  // an address or a name of git holds neither < nor >, so that is as far as an author gets
+  server.agent = words.client;
   server.publish(`${title}\n\n${text}`, { [scene]: prompt(words, "One."), [partial]: `${text}\n`, [other]: prompt(words, "One.") });
   const base = await server.tip();
   server.publish(title, { [scene]: prompt(words, "Two."), "labels.toml": '[production]\nscene = "v1"\n' });
-  const policy = server.git("show", "HEAD:cuebook.toml");
+  const policy = server.git("show", "HEAD:cuebook.toml").replace(/^title = .*$/m, `title = ${JSON.stringify(title)}`);
   server.publish(title, { [other]: prompt(words, "Two."), "cuebook.toml": `${policy}\n[[approval]]\npaths = ["prompts/team/**"]\nrollback = true\n` });
 
   const propose = async (files, from) =>
@@ -61,11 +64,9 @@ export async function startScene(words = PLAIN) {
   const open = await propose({ [scene]: changed, [partial]: `${text}\n\n${text}\n` });
   const last = changed.split("\n").length - 1;
   await does(open, "comments", { message: text, place: { path: scene, side: "new", line: last } }, "ben");
-  const { effect } = { effect: await server.api(`/api/v1/proposals/${open}/effect`) };
-  const example = effect.prompts.flatMap(({ path, examples }) => examples.map((one) => ({ path, one }))).find(({ path }) => path === scene);
-  await does(open, "comments", { message: text, place: { path: scene, side: "new", line: 1, example: example.one.name, message: 0 } }, "ben");
+  await does(open, "comments", { message: text, place: { path: scene, side: "new", line: 1, example: title, message: 0 } }, "ben");
   const whole = await does(open, "comments", { message: text }, "ben");
-  await server.api(`/api/v1/proposals/${open}/comments/${whole.thread ?? whole.id}`, { resolved: true }, { who: "ben", method: "PATCH" });
+  await server.api(`/api/v1/proposals/${open}/comments/${whole.thread}`, { resolved: true }, { who: "ben", method: "PATCH" });
   await does(open, "comments", { message: text }, "ben");
   await judge(open, "request-changes");
   const { head } = await proposal(open);
@@ -73,7 +74,7 @@ export async function startScene(words = PLAIN) {
   await does(open, "comments", { message: text }, "ben");
 
   const conflict = await propose({ [other]: prompt(words, "Mine.") }, base);
-  const merged = await propose({ [partial]: `${text}\n` + "Merged.\n" });
+  const merged = await propose({ "values/scene.txt": `${title}\n` });
   await judge(merged, "approve");
   await does(merged, "merge", { head: (await proposal(merged)).head }, "ben");
   const closed = await propose({ [partial]: "Closed.\n" });
@@ -82,8 +83,9 @@ export async function startScene(words = PLAIN) {
   await server.api("/api/v1/access/tokens", { label: title.slice(0, 100) }, { who: "ana" });
   await server.api("/api/v1/access/groups", { group: "sre", add: ["ben"] });
   await server.api("/api/v1/access/grants", { who: "group:sre", role: "admin", path: `prompts/${words.folder}/**` });
+  const { url } = await server.api("/api/v1/access/people/zoe/invite", {});
   await server.call("initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: title, version: title } });
-  return { server, words, open, conflict, merged, closed };
+  return { server, open, conflict, merged, closed, invited: `/setup${new URL(url).search}` };
 }
 
 /** Opens every `details` of a page. */
@@ -103,6 +105,7 @@ export const PAGES = [
   { name: "prompt", route: "/prompts/{name}", who: "ben", path: () => "/prompts/scene" },
   { name: "version", route: "/prompts/{name}", who: "ana", path: () => "/prompts/scene?at=v1" },
   { name: "versions", route: "/prompts/{name}/versions", who: "ana", path: () => "/prompts/scene/versions" },
+  { name: "blame", route: "/prompts/{name}/blame", who: "ana", path: () => "/prompts/scene/blame" },
   { name: "diff", route: "/prompts/{name}/diff", who: "ana", path: () => "/prompts/scene/diff?from=v1&to=v2" },
   { name: "restore", route: "/prompts/{name}/restore", who: "ben", path: () => "/prompts/scene/versions", then: opened },
   { name: "promote", route: "/prompts/{name}/promote", who: "root", path: () => "/prompts/scene/versions", then: opened },
@@ -134,10 +137,6 @@ export const PAGES = [
 /** Shows a page of the table. */
 export async function show(scene, row, options = {}) {
   const { server } = scene;
-  if (!scene.invited) {
-    const { url } = await server.api("/api/v1/access/people/eve/invite", {});
-    scene.invited = `/setup${new URL(url).search}`;
-  }
   const page = await server.page(row.who, options);
   const address = server.url + row.path(scene);
   if (row.go) await row.go(page, address);
