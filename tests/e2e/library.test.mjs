@@ -88,11 +88,13 @@ test("the theme and the language are kept", async () => {
   await page.context().close();
 });
 
-test("a roll-back on a phone is a few taps", async () => {
+test("a roll-back on a phone is three taps", async () => {
   const file = server.git("show", "HEAD:prompts/sre/postmortem.md");
   server.publish("Shorter", { "prompts/sre/postmortem.md": `${file}\nBe brief.\n` });
   const page = await newPage({ viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true });
-  await page.goto(`${server.url}/prompts/postmortem/versions`);
+  await page.goto(`${server.url}/prompts/postmortem`);
+  await page.getByRole("link", { name: "Versions", exact: true }).tap();
+  await page.waitForURL("**/versions");
   const row = page.locator(".versions > li").nth(1);
   await row.locator("summary", { hasText: "Restore" }).tap();
   await row.getByRole("button", { name: "Publish the text of v1" }).tap();
