@@ -1,8 +1,7 @@
 // The editor in a real browser against the real server: problems under the line, fixes, publishing, conflicts, failed saves.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
-import { closeBrowser, newPage, serious, startServer, theBrowser, until } from './harness.mjs';
+import { close as done, closeBrowser, newPage, openEditor, serious, startServer, textOf, theBrowser, typeAtEnd, until } from './harness.mjs';
 
 const TRIAGE = '/edit/prompts/sre/incident-triage.md';
 const WINDOWS = '\ufeff---\r\ndescription: From Windows\r\n---\r\nOne.\r\nTwo.';
@@ -18,30 +17,8 @@ after(async () => {
 });
 
 /** A page of somebody's own browser, at an editor that is ready. */
-async function editor(path, options = {}) {
-  const page = await newPage(options);
-  await page.goto(server.url + path);
-  await page.waitForSelector('html[data-editor=ready]');
-  return page;
-}
-
-async function done(page) {
-  assert.deepEqual(page.faults, []);
-  await page.context().close();
-}
-
-const typeAtEnd = async (page, text) => {
-  await page.locator('#ed-host .cm-content').click();
-  await page.keyboard.press('Control+End');
-  await page.keyboard.insertText(text);
-};
-
-const textOf = (page) => page.evaluate(() => {
-  const lines = document.querySelector('#ed-host').shadowRoot.querySelectorAll('.cm-line');
-  return [...lines].map((line) => line.textContent).join('\n');
-});
-
-const onMain = (path) => execFileSync('git', ['-C', `${server.data}/library.git`, 'show', `main:${path}`]);
+const editor = async (path, options) => openEditor(await newPage(options), server.url + path);
+const onMain = (path) => server.onMain(path);
 
 /** Waits until the server has a draft of a path, or none. */
 const kept = (path, wanted) => until(async () => {
@@ -55,20 +32,10 @@ async function publish(page, message) {
   await page.locator('dialog[open] button[value=publish]').click();
 }
 
-async function put(path, text) {
-  const ready = await (await fetch(`${server.url}/readyz`)).json();
-  const body = JSON.stringify({ base: ready.tip, message: 'Test', files: { [path]: text } });
-  const reply = await fetch(`${server.url}/api/v1/changes`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
-  assert.equal(reply.status, 200, await reply.text());
-}
+const put = async (path, text) => server.api('/api/v1/changes', { base: await server.tip(), message: 'Test', files: { [path]: text } });
 
 /** What an MCP client gets. */
-async function served(name, args = {}) {
-  const body = { jsonrpc: '2.0', id: 1, method: 'prompts/get', params: { name, arguments: args } };
-  const headers = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream', 'MCP-Protocol-Version': '2025-06-18' };
-  const reply = await (await fetch(`${server.url}/mcp`, { method: 'POST', headers, body: JSON.stringify(body) })).text();
-  return reply;
-}
+const served = async (name, args = {}) => JSON.stringify(await server.call('prompts/get', { name, arguments: args }));
 
 test('a problem is under its line as one types, a click mends it, and a publish serves the new text', async () => {
   const page = await editor(TRIAGE);

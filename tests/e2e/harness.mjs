@@ -12,14 +12,20 @@ const here = dirname(fileURLToPath(import.meta.url));
 const program = process.env.CUEBOOK ?? join(here, "../../target/debug/cuebook");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Starts a server on a free port with the starter library of a language, or with `files` as its first commit. */
-export async function startServer({ language = "en", files } = {}) {
+/**
+ * Starts a server on a free port with the starter library of a language, or with `files` as its first commit.
+ *
+ * With `people`, each with roles and paths, access control is on; `root` administers, pushes and is asked for by default.
+ */
+export async function startServer({ language = "en", files, people } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "cuebook-e2e-"));
   const data = join(folder, "data");
   const locale = language === "ko" ? "ko_KR.UTF-8" : "en_US.UTF-8";
   const args = ["serve", "--data-dir", data, "--listen", "127.0.0.1:0"];
   if (files) args.push("--empty");
-  const child = spawn(program, args, { env: { ...process.env, LANG: locale, LC_ALL: locale }, stdio: ["ignore", "pipe", "pipe"] });
+  const env = { ...process.env, LANG: locale, LC_ALL: locale };
+  if (people) env.CUEBOOK_ACCESS_ENABLED = "true";
+  const child = spawn(program, args, { env, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   const url = await new Promise((resolve, reject) => {
     const read = (chunk) => {
@@ -32,10 +38,19 @@ export async function startServer({ language = "en", files } = {}) {
     child.on("exit", () => reject(new Error(`the server ended:\n${output}`)));
   });
   await until(async () => (await fetch(`${url}/healthz`)).ok);
+  const tokens = {};
+  const sessions = {};
+  const bearer = (who) => (tokens[who] ? { Authorization: `Bearer ${tokens[who]}` } : {});
+  // who has written what is pushed
+  const author = { name: "Mina Seo", email: "mina@example.com" };
   const server = {
     url,
     folder,
     data,
+    author,
+    tokens,
+    /** What browsers that sign in say they are; their own where it is not set. */
+    agent: undefined,
     output: () => output,
     /** Ends it in good order. */
     async stop() {
@@ -57,17 +72,18 @@ export async function startServer({ language = "en", files } = {}) {
           ...process.env,
           GIT_CONFIG_GLOBAL: "/dev/null",
           GIT_CONFIG_NOSYSTEM: "1",
-          GIT_AUTHOR_NAME: "Mina Seo",
-          GIT_AUTHOR_EMAIL: "mina@example.com",
-          GIT_COMMITTER_NAME: "Mina Seo",
-          GIT_COMMITTER_EMAIL: "mina@example.com",
+          GIT_AUTHOR_NAME: author.name,
+          GIT_AUTHOR_EMAIL: author.email,
+          GIT_COMMITTER_NAME: author.name,
+          GIT_COMMITTER_EMAIL: author.email,
         },
         stdio: ["ignore", "pipe", "pipe"],
       });
     },
     clone() {
       mkdirSync(join(folder, "clone"));
-      server.git("clone", "--quiet", `${url}/library.git`, ".");
+      const login = tokens.root ? `e2e:${tokens.root}@` : "";
+      server.git("clone", "--quiet", `${url.replace("//", `//${login}`)}/library.git`, ".");
       server.git("checkout", "--quiet", "-B", "main");
     },
     /** Writes files of the clone, commits and pushes them. */
@@ -81,6 +97,35 @@ export async function startServer({ language = "en", files } = {}) {
       server.git("commit", "--quiet", "-m", message);
       server.git("push", "--quiet", "origin", "HEAD:main");
     },
+    /** Asks the API, as somebody; a refusal fails. */
+    async api(path, body, { who = "root", method = body === undefined ? "GET" : "POST" } = {}) {
+      const headers = { ...bearer(who), "Content-Type": "application/json" };
+      const response = await fetch(url + path, { method, headers, body: JSON.stringify(body) });
+      const text = await response.text();
+      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+      return text ? JSON.parse(text) : null;
+    },
+    /** The commit of main. */
+    async tip() {
+      return (await server.api("/readyz")).tip;
+    },
+    /** A file as main has it, in bytes. */
+    onMain: (path) => execFileSync("git", ["-C", join(data, "library.git"), "show", `main:${path}`], { stdio: ["ignore", "pipe", "ignore"] }),
+    /** A page of somebody's own browser, signed in by the link that an admin gives; nobody's without a name. */
+    async page(who, options = {}) {
+      if (!who) return newPage(options);
+      if (!sessions[who]) {
+        const { url: link } = await server.api(`/api/v1/access/people/${who}/invite`, {});
+        const first = await newPage({ userAgent: server.agent });
+        await first.goto(`${url}/setup${new URL(link).search}`);
+        await first.getByLabel("Password").fill(`a few words for ${who}`);
+        await first.getByRole("button", { name: "Save and sign in" }).click();
+        await first.waitForURL((at) => at.pathname !== "/setup");
+        sessions[who] = await first.context().storageState();
+        await first.context().close();
+      }
+      return newPage({ storageState: sessions[who], ...options });
+    },
     /** Calls an MCP method, as a client of a name. */
     async call(method, params, client = "e2e") {
       const response = await fetch(`${url}/mcp`, {
@@ -90,6 +135,7 @@ export async function startServer({ language = "en", files } = {}) {
           Accept: "application/json, text/event-stream",
           "MCP-Protocol-Version": "2025-06-18",
           "User-Agent": client,
+          ...bearer("root"),
         },
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
       });
@@ -98,6 +144,16 @@ export async function startServer({ language = "en", files } = {}) {
       return JSON.parse(data);
     },
   };
+  if (people) {
+    const cuebook = (...words) => execFileSync(program, [...words, "--data-dir", data], { encoding: "utf8" });
+    cuebook("access", "add-person", "root", "--admin");
+    tokens.root = /cbk_\w+/.exec(cuebook("token", "create", "root"))[0];
+    for (const [name, grants] of Object.entries(people)) {
+      await server.api("/api/v1/access/people", { name });
+      for (const [role, path] of grants) await server.api("/api/v1/access/grants", { who: name, role, path });
+      tokens[name] = (await server.api("/api/v1/access/tokens", { owner: name, label: "e2e" })).token;
+    }
+  }
   server.clone();
   if (files) server.publish("First prompts", files);
   return server;
@@ -166,4 +222,33 @@ export async function serious(page) {
   return found.violations
     .filter((violation) => ["serious", "critical"].includes(violation.impact))
     .flatMap((violation) => violation.nodes.map((node) => `${violation.id}: ${node.target.join(" ")} ${node.failureSummary ?? ""}`));
+}
+
+/** Opens the editor of a file; what is typed goes into its text. */
+export async function openEditor(page, address) {
+  await page.goto(address);
+  await page.waitForSelector("html[data-editor=ready]");
+  return page;
+}
+
+export async function typeAtEnd(page, text) {
+  await page.locator("#ed-host .cm-content").click();
+  await page.keyboard.press("Control+End");
+  await page.keyboard.insertText(text);
+}
+
+/** What stands in the editor. */
+export const textOf = (page) =>
+  page.evaluate(() => {
+    const lines = document.querySelector("#ed-host").shadowRoot.querySelectorAll(".cm-line");
+    return [...lines].map((line) => line.textContent).join("\n");
+  });
+
+/** Ends a page in which nothing of an author may have run and no policy was broken. */
+export async function close(...pages) {
+  for (const page of pages) {
+    const { faults } = page;
+    await page.context().close();
+    if (faults.length > 0) throw new Error(faults.join("\n"));
+  }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { closeBrowser, newPage, ready, serious, startServer, until } from "./harness.mjs";
+import { closeBrowser, newPage, ready, startServer } from "./harness.mjs";
 
 let server;
 
@@ -88,11 +88,13 @@ test("the theme and the language are kept", async () => {
   await page.context().close();
 });
 
-test("a roll-back on a phone is a few taps", async () => {
+test("a roll-back on a phone is three taps", async () => {
   const file = server.git("show", "HEAD:prompts/sre/postmortem.md");
   server.publish("Shorter", { "prompts/sre/postmortem.md": `${file}\nBe brief.\n` });
   const page = await newPage({ viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true });
-  await page.goto(`${server.url}/prompts/postmortem/versions`);
+  await page.goto(`${server.url}/prompts/postmortem`);
+  await page.getByRole("link", { name: "Versions", exact: true }).tap();
+  await page.waitForURL("**/versions");
   const row = page.locator(".versions > li").nth(1);
   await row.locator("summary", { hasText: "Restore" }).tap();
   await row.getByRole("button", { name: "Publish the text of v1" }).tap();
@@ -118,37 +120,6 @@ test("a change is seen side by side, in the source and in what it renders to", a
   assert.ok((await page.locator(".diff .add").count()) >= 2, "the source and an example");
   await page.context().close();
 });
-
-test("pages are light and quick", async () => {
-  const page = await newPage();
-  const sizes = [];
-  page.on("requestfinished", async (request) => sizes.push((await request.sizes()).responseBodySize));
-  const began = Date.now();
-  await page.goto(server.url, { waitUntil: "load" });
-  await ready(page);
-  const took = Date.now() - began;
-  await until(() => sizes.length >= 4);
-  const sum = sizes.reduce((a, b) => a + b, 0);
-  assert.ok(sum < 100_000, `${sum} bytes for the first view`);
-  const script = await page.evaluate(() =>
-    performance.getEntriesByType("resource").filter((entry) => entry.name.endsWith(".js")).reduce((all, entry) => all + entry.encodedBodySize, 0),
-  );
-  assert.ok(script < 50_000, `${script} bytes of script`);
-  console.log(`first view: ${sum} bytes, ${script} of them script; usable after ${took} ms`);
-  await page.context().close();
-});
-
-for (const path of ["/", "/?q=zzzzzz", "/prompts/incident-triage", "/prompts/postmortem/versions", "/prompts/postmortem/diff", "/nothing-here"]) {
-  for (const colorScheme of ["light", "dark"]) {
-    test(`axe finds nothing serious: ${path} ${colorScheme}`, async () => {
-      const page = await newPage({ colorScheme, bypassCSP: true });
-      await page.goto(server.url + path);
-      await ready(page);
-      assert.deepEqual(await serious(page), []);
-      await page.context().close();
-    });
-  }
-}
 
 test("without scripts everything is there", async () => {
   const page = await newPage({ javaScriptEnabled: false });

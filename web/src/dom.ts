@@ -1,4 +1,9 @@
-// A few ways to the page's elements. Text is always text here: nothing is parsed as HTML.
+// A few ways to the page's elements. Text is always text here: nothing is parsed as HTML, and nothing in it hides.
+
+import { visible } from "./visible";
+
+// attributes that are read or said aloud
+const SAID = new Set(["title", "aria-label", "placeholder"]);
 
 type Attributes = Record<string, string | number | boolean | undefined>;
 
@@ -11,9 +16,9 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== undefined) element.setAttribute(name, String(value));
+    else if (value !== false && value !== undefined) element.setAttribute(name, SAID.has(name) ? visible(String(value)) : String(value));
   }
-  element.append(...children);
+  element.append(...children.map((child) => (typeof child === "string" ? visible(child) : child)));
   return element;
 }
 

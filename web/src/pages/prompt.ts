@@ -123,6 +123,8 @@ function completes(within: HTMLFormElement, field: HTMLTextAreaElement): void {
   field.setAttribute("aria-controls", list.id);
   field.setAttribute("aria-expanded", "false");
   let at = -1;
+  // as they are; the list shows what hides in them
+  let offered: string[] = [];
   let mine: AbortController | null = null;
 
   const close = () => {
@@ -164,9 +166,9 @@ function completes(within: HTMLFormElement, field: HTMLTextAreaElement): void {
       return; // completion is advice
     }
     if (asking.signal.aborted || document.activeElement !== field) return;
-    const others = values.filter((value) => value !== field.value);
+    offered = values.filter((value) => value !== field.value);
     list.replaceChildren(
-      ...others.map((value, i) => {
+      ...offered.map((value, i) => {
         const option = el("div", { role: "option", id: `${list.id}.${i}`, "aria-selected": "false" }, value);
         option.addEventListener("pointerdown", (event) => {
           event.preventDefault();
@@ -175,8 +177,8 @@ function completes(within: HTMLFormElement, field: HTMLTextAreaElement): void {
         return option;
       }),
     );
-    list.hidden = others.length === 0;
-    field.setAttribute("aria-expanded", String(others.length > 0));
+    list.hidden = offered.length === 0;
+    field.setAttribute("aria-expanded", String(offered.length > 0));
     at = -1;
   };
   field.addEventListener("focus", () => void offer());
@@ -188,7 +190,7 @@ function completes(within: HTMLFormElement, field: HTMLTextAreaElement): void {
     else if (event.key === "ArrowUp") choose(at - 1);
     else if (event.key === "Escape") close();
     else if ((event.key === "Enter" || event.key === "Tab") && at >= 0) {
-      take(all("[role=option]", list)[at]?.textContent ?? "");
+      take(offered[at] ?? "");
       if (event.key === "Tab") return;
     } else return;
     event.preventDefault();
