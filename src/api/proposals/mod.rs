@@ -40,7 +40,7 @@ const MOST: i64 = 200;
 pub(super) fn routes() -> Router<Api> {
     Router::new()
         .route("/api/v1/inbox", get(waiting))
-        .route("/api/v1/proposals", get(list).post(write::open))
+        .route("/api/v1/proposals", get(list).post(open))
         .route("/api/v1/proposals/{number}", get(one).patch(write::change))
         .route("/api/v1/proposals/{number}/effect", get(what))
         .route("/api/v1/proposals/{number}/conflicts", get(conflicts))
