@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{Api, Refusal, internal, merging, proposals};
 use crate::access::{Action, Actor};
@@ -22,7 +23,8 @@ fn touched(row: &ProposalRow) -> Vec<String> {
 }
 
 /// A proposal in a list.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Proposal)]
 pub struct Summary {
     /// Its number.
     pub number: i64,
@@ -65,7 +67,8 @@ impl Summary {
 }
 
 /// A push to a proposal.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ProposalRevision)]
 pub struct Revision {
     /// From 1.
     pub revision: i64,
@@ -78,7 +81,8 @@ pub struct Revision {
 }
 
 /// A verdict.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ProposalReview)]
 pub struct Review {
     /// From 1.
     pub id: i64,
@@ -97,7 +101,7 @@ pub struct Review {
 }
 
 /// Where a thread stands.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ThreadPlace {
     /// The file.
     pub path: String,
@@ -118,7 +122,8 @@ pub struct ThreadPlace {
 }
 
 /// A comment.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ProposalComment)]
 pub struct Comment {
     /// From 1.
     pub id: i64,
@@ -133,7 +138,8 @@ pub struct Comment {
 }
 
 /// Comments that answer each other.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = CommentThread)]
 pub struct Thread {
     /// The id of its first comment.
     pub thread: i64,
@@ -146,7 +152,8 @@ pub struct Thread {
 }
 
 /// Why it cannot be merged.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = MergeRefusal)]
 pub struct Why {
     /// One word.
     pub code: &'static str,
@@ -155,7 +162,8 @@ pub struct Why {
 }
 
 /// A rule of approvals it falls under.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = NeededApprovals)]
 pub struct Approvals {
     /// Files that the rule covers.
     pub paths: Vec<String>,
@@ -168,13 +176,15 @@ pub struct Approvals {
 }
 
 /// A problem that the check finds.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ProposalProblem)]
 pub struct Problem {
     /// `error` or `warning`.
     pub severity: &'static str,
     /// One word.
     pub code: &'static str,
     /// The file.
+    #[schema(value_type = String)]
     pub path: Arc<str>,
     /// The line, from 1; 0 for the whole file.
     pub line: u32,
@@ -188,7 +198,8 @@ pub struct Problem {
 }
 
 /// What whoever asks may do with it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = MayDo)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a button of its own")]
 pub struct May {
     /// Comment on it.
@@ -206,7 +217,8 @@ pub struct May {
 }
 
 /// A proposal in full.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ProposalDetail)]
 pub struct Detail {
     /// As in lists.
     #[serde(flatten)]
@@ -448,7 +460,8 @@ async fn threads(
 }
 
 /// A file that both sides have changed; a side is none where it has no such file, or where that is no text.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ConflictingFile)]
 pub struct ConflictView {
     /// Its path.
     pub path: String,
@@ -463,7 +476,8 @@ pub struct ConflictView {
 }
 
 /// What conflicts, and what a resolution names.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ProposalConflicts)]
 pub struct Conflicts {
     /// The head, which a resolution gives as `base`.
     pub head: String,
