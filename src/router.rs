@@ -98,7 +98,7 @@ pub fn router(state: AppState) -> Router {
         .layer(middleware::from_fn_with_state(entrance.clone(), per_actor))
         .layer(middleware::from_fn_with_state(door, actor))
         .layer(middleware::from_fn_with_state(web, web::page::dressed));
-    layers(router, entrance)
+    layers(router, entrance).layer(middleware::from_fn(api::openapi::problems))
 }
 
 /// Who makes access tokens for this server (RFC 9728). Where nobody does there is nothing, or clients would go and ask.

@@ -127,7 +127,7 @@ pub(super) fn talk(error: TalkError) -> Refusal {
     match error {
         TalkError::Absent(_) => Refusal::new(StatusCode::NOT_FOUND, detail),
         TalkError::Forbidden(_) => Refusal::new(StatusCode::FORBIDDEN, detail),
-        TalkError::Changed(_) => Refusal::new(StatusCode::PRECONDITION_FAILED, detail),
+        TalkError::Changed(_, now) => tag::changed(detail, &now),
         TalkError::Review(ref refusal) => {
             let conflict = Refusal::new(StatusCode::CONFLICT, detail);
             match refusal {
