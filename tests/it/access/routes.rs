@@ -12,7 +12,8 @@ use crate::support::http::send;
 
 /// The URLs that sources give to a router.
 fn routed(folder: &Path, out: &mut BTreeSet<String>) {
-    let route = Regex::new(r#"\.route\(\s*"([^"]+)""#).unwrap();
+    // those of the API stand in what describes them
+    let route = Regex::new(r#"(?:\.route\(|utoipa::path\(\s*\w+,\s*path =)\s*"([^"]+)""#).unwrap();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
