@@ -1,4 +1,4 @@
-//! What the API says of itself: OpenAPI 3.1, made from the handlers and what they read and answer. The router is made from
+//! What the API says of itself: `OpenAPI` 3.1, made from the handlers and what they read and answer. The router is made from
 //! the same, so that no URL is there and not in it.
 
 use std::collections::BTreeMap;
@@ -126,7 +126,7 @@ fn problem(status: StatusCode, why: &str) -> (String, RefOr<Documented>) {
             ));
         response = response.header("Retry-After", seconds.build());
     }
-    (status.as_str().to_owned(), response.build().into())
+    (status.as_str().to_owned(), response.into())
 }
 
 /// Kinds of answers that say no, which operations name.
