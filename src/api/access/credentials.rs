@@ -126,7 +126,7 @@ async fn tokens(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Res
             tokens: shown.into_iter().cloned().map(Into::into).collect(),
             next_cursor,
         };
-        Ok(tagged(&page, &rows, Of::Tokens))
+        Ok::<_, Refusal>(tagged(&page, &rows, Of::Tokens))
     };
     listed.await.unwrap_or_else(Refusal::into_response)
 }
@@ -296,7 +296,7 @@ async fn sessions(State(api): State<Api>, uri: Uri, extensions: Extensions) -> R
                 .collect(),
             next_cursor,
         };
-        Ok(tagged(&page, &rows, Of::Sessions))
+        Ok::<_, Refusal>(tagged(&page, &rows, Of::Sessions))
     };
     listed.await.unwrap_or_else(Refusal::into_response)
 }

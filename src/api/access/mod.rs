@@ -246,7 +246,7 @@ async fn people(State(api): State<Api>, uri: Uri) -> Response {
             people,
             next_cursor,
         };
-        Ok(tagged(&page, &rows, Of::People))
+        Ok::<_, Refusal>(tagged(&page, &rows, Of::People))
     };
     listed.await.unwrap_or_else(Refusal::into_response)
 }
@@ -431,7 +431,7 @@ async fn groups(State(api): State<Api>, uri: Uri) -> Response {
             groups,
             next_cursor,
         };
-        Ok(tagged(&page, &rows, Of::Groups))
+        Ok::<_, Refusal>(tagged(&page, &rows, Of::Groups))
     };
     listed.await.unwrap_or_else(Refusal::into_response)
 }
@@ -514,7 +514,7 @@ async fn grants(State(api): State<Api>, uri: Uri) -> Response {
             grants,
             next_cursor,
         };
-        Ok(tagged(&page, &rows, Of::Grants))
+        Ok::<_, Refusal>(tagged(&page, &rows, Of::Grants))
     };
     listed.await.unwrap_or_else(Refusal::into_response)
 }

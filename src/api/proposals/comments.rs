@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::write::{Asked, MAX_BODY, Said, asked, comment, resolve, wrong};
 use super::{Api, Refusal, about, number, proposals, tagged, talk};
 use crate::api::openapi::{
-    Absent, Anywhere, Changed, Conflict, Failed, Numbered, Seen, Unfit, Unread,
+    Absent, Anywhere, Changed, Conflict, Failed, Numbered, Seen, Unfit, Unreached, Unread,
 };
 use crate::proposals::{NewComment, Place};
 
@@ -94,7 +94,8 @@ struct Commented {
         Changed,
         Unread,
         Unfit,
-        Failed
+        Failed,
+        Unreached
     )
 )]
 pub(super) async fn say(
@@ -160,7 +161,8 @@ struct Mended {
         Changed,
         Unread,
         Unfit,
-        Failed
+        Failed,
+        Unreached
     )
 )]
 pub(super) async fn mend(

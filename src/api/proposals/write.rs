@@ -335,7 +335,8 @@ struct Given {
         Changed,
         Unread,
         Unfit,
-        Failed
+        Failed,
+        Unreached
     )
 )]
 pub(super) async fn give(
@@ -428,7 +429,8 @@ struct MergeAsk {
         Changed,
         Unread,
         Unfit,
-        Failed
+        Failed,
+        Unreached
     )
 )]
 pub(super) async fn bring(
@@ -505,7 +507,8 @@ async fn becomes(api: &Api, text: &str, request: Request, to: Stands) -> Result<
         Changed,
         Unread,
         Unfit,
-        Failed
+        Failed,
+        Unreached
     )
 )]
 pub(super) async fn end(
@@ -534,7 +537,8 @@ pub(super) async fn end(
         Changed,
         Unread,
         Unfit,
-        Failed
+        Failed,
+        Unreached
     )
 )]
 pub(super) async fn again(
@@ -574,7 +578,8 @@ struct ProposalChange {
         Changed,
         Unread,
         Unfit,
-        Failed
+        Failed,
+        Unreached
     )
 )]
 pub(super) async fn change(
