@@ -111,7 +111,8 @@ fn the_description_is_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn urls_take_the_methods_that_are_described_and_no_others() {
-    let server = Guarded::start(&[], &[]).await;
+    let files = [("prompts/a.md", "---\ndescription: D\n---\nA.\n")];
+    let server = Guarded::start(&files, &[]).await;
     let document = document();
     let described: BTreeSet<(String, String)> = operations(&document)
         .into_iter()

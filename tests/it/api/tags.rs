@@ -84,12 +84,8 @@ async fn who_may_do_what_is_changed_by_who_has_seen_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn labels_and_versions_are_moved_by_who_has_seen_them() {
-    let path = "prompts/sre/triage.md";
-    let files = [
-        (path, &*prompt("1")),
-        ("prompts/sre/other.md", "---\ndescription: O\n---\nO.\n"),
-    ];
-    let server = Guarded::start(&files, &[]).await;
+    let (path, other) = ("prompts/sre/triage.md", "prompts/sre/other.md");
+    let server = Guarded::start(&[(path, &prompt("1")), (other, &prompt("O"))], &[]).await;
     server.publish(&[(path, &prompt("2"))]).await;
     let versions = "/api/v1/prompts/triage/versions";
     let label = "/api/v1/prompts/triage/label";
@@ -100,9 +96,7 @@ async fn labels_and_versions_are_moved_by_who_has_seen_them() {
     guarded(&server, versions, ("POST", revert), &ask).await;
     // what others publish of other prompts stands in nobody's way
     let seen = tag(&server, versions).await;
-    server
-        .publish(&[("prompts/sre/other.md", &prompt("Other."))])
-        .await;
+    server.publish(&[(other, &prompt("Other."))]).await;
     let ask = json!({ "label": "production", "version": "v2", "reason": "r" });
     let reply = write(&server, "POST", label, &ask, &seen).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
