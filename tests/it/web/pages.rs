@@ -13,6 +13,7 @@ const PAGES: &[&str] = &[
     "/prompts/incident-triage/diff",
     "/connect",
     "/activity",
+    "/api",
 ];
 
 #[tokio::test]
