@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tower::util::MapRequestLayer;
 
 use crate::access::{Access, Actor};
+use crate::api::openapi::problems;
 use crate::api::{self, Api};
 use crate::git_http;
 use crate::http::actor::{Cookies, Door, actor};
@@ -119,11 +120,14 @@ struct Doors {
 /// What everything passes, outermost first. It is one layer of the router: each is copied for every request, with all that
 /// is inside of it.
 async fn pass(State(doors): State<Arc<Doors>>, request: Request, next: Next) -> Response {
-    outer(&doors.entrance, request, async |request| {
-        dressed(&doors.web, request, async |request| {
-            actor(&doors.door, request, async |request| {
-                per_actor(&doors.entrance, request, async |request| {
-                    next.run(request).await
+    problems(request, async |request| {
+        outer(&doors.entrance, request, async |request| {
+            dressed(&doors.web, request, async |request| {
+                actor(&doors.door, request, async |request| {
+                    per_actor(&doors.entrance, request, async |request| {
+                        next.run(request).await
+                    })
+                    .await
                 })
                 .await
             })

@@ -107,6 +107,9 @@ pub static ROUTES: &[Route] = &[
     both("/editor/place", PROPOSE),
     both("/editor/check", PROPOSE),
     both("/editor/draft", PROPOSE),
+    // how the API is asked, which is the same for everyone
+    both("/api", Need::Nothing),
+    both("/api/v1/openapi.json", Need::Nothing),
     both("/api/v1/search", READ),
     both("/api/v1/preview", PROPOSE),
     both("/api/v1/changes", PUBLISH),

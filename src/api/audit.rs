@@ -1,14 +1,16 @@
 //! `GET /api/v1/audit`: who did what; `GET /api/v1/audit/export`: all of it, a JSON object a line.
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::Uri;
 use axum::http::header::{self, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
+use super::openapi::{Anywhere, Conflict, Paged};
 use super::query::Query;
 use super::{Api, Refusal, json, store};
 use crate::records::calendar;
@@ -19,15 +21,17 @@ const SHOWN: i64 = 50;
 /// Rows of one answer, at most, and rows that an export reads at a time.
 const MOST: i64 = 1000;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AuditPage)]
 struct Answer {
     /// Newest first.
     rows: Vec<Row>,
     /// What `cursor` says to get those before; none where there are none.
-    next: Option<i64>,
+    next_cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Audited)]
 struct Row {
     /// For people: `at` in milliseconds is what the hash covers.
     time: String,
@@ -44,12 +48,21 @@ impl From<AuditRow> for Row {
     }
 }
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/api/v1/audit", get(audit))
-        .route("/api/v1/audit/export", get(export))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(audit))
+        .routes(routes!(export))
 }
 
+/// Who did what
+#[utoipa::path(
+    get,
+    path = "/api/v1/audit",
+    operation_id = "audit",
+    tag = "records",
+    params(Paged),
+    responses((status = 200, description = "Rows, newest first", body = Answer), Anywhere, Conflict)
+)]
 async fn audit(State(api): State<Api>, uri: Uri) -> Response {
     match newest(&api, &uri).await {
         Ok(answer) => json(&answer),
@@ -63,12 +76,28 @@ async fn newest(api: &Api, uri: &Uri) -> Result<Answer, Refusal> {
     let before = query.number("cursor", 1, i64::MAX)?;
     let rows = store(api)?.audit_before(before, limit).await?;
     Ok(Answer {
-        next: rows.last().map(|row| row.seq).filter(|seq| *seq > 1),
+        next_cursor: rows
+            .last()
+            .filter(|row| row.seq > 1)
+            .map(|row| row.seq.to_string()),
         rows: rows.into_iter().map(Row::from).collect(),
     })
 }
 
-/// Oldest first, read as it is taken.
+/// The whole audit, oldest first
+///
+/// A JSON object a line.
+#[utoipa::path(
+    get,
+    path = "/api/v1/audit/export",
+    operation_id = "exportAudit",
+    tag = "records",
+    responses(
+        (status = 200, description = "A row a line", body = String, content_type = "application/jsonl"),
+        Anywhere,
+        Conflict
+    )
+)]
 async fn export(State(api): State<Api>, uri: Uri) -> Response {
     let store = match Query::of(&uri, &[]).and_then(|_| store(&api)) {
         Ok(store) => store.clone(),

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
+use super::openapi::{Anywhere, Conflict as Stands, Failed, Unfit, Unread};
 use super::preview::shown;
 use super::{Api, Refusal, by, json, parse, read};
 use crate::gate::Gate;
@@ -30,8 +32,9 @@ pub(super) const CHANGES: usize = 16;
 const WAIT: Duration = Duration::from_secs(30);
 
 /// What is asked.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ChangeAsk)]
 struct Ask {
     /// The commit of main that the edits were made from; none for an empty library.
     base: Option<String>,
@@ -42,17 +45,26 @@ struct Ask {
 }
 
 /// The content of a file.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = FileContent)]
 pub(super) enum NewContent {
+    /// Text.
     Text(String),
-    Bytes { base64: String },
+    /// Bytes, in base64.
+    Bytes {
+        /// The bytes.
+        base64: String,
+    },
 }
 
-#[derive(Debug, Serialize)]
-struct Answer {
-    commit: String,
-    lines: Vec<String>,
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Published)]
+pub(super) struct Answer {
+    /// The commit that was made.
+    pub(super) commit: String,
+    /// What the check and the audit have to say of it, a line each.
+    pub(super) lines: Vec<String>,
 }
 
 /// Why a change cannot be made of what main says now.
@@ -87,11 +99,29 @@ pub(super) struct Conflict {
     now: Option<String>,
 }
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new().route("/api/v1/changes", post(changes))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(changes))
 }
 
-/// Answers a request for a change; forms of pages come here as well.
+/// Publish edits of files as one commit
+///
+/// `base` says what they were made from: a file that somebody else has changed since is a conflict, which says what both
+/// sides have, and nothing is published.
+#[utoipa::path(
+    post,
+    path = "/api/v1/changes",
+    operation_id = "publish",
+    tag = "library",
+    request_body = Ask,
+    responses(
+        (status = 200, description = "They are published", body = Answer),
+        Anywhere,
+        Stands,
+        Unread,
+        Unfit,
+        Failed
+    )
+)]
 pub(crate) async fn changes(State(api): State<Api>, request: Request) -> Response {
     match publish(&api, request).await {
         Ok(response) => response,

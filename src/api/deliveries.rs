@@ -1,13 +1,15 @@
 //! `GET /api/v1/deliveries`: which text went to whom when, with which resources.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::{Extensions, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
+use super::openapi::{Anywhere, Conflict, Paged};
 use super::query::Query;
 use super::visible::sees_prompt;
 use super::{Api, Refusal, by, json, store};
@@ -23,29 +25,52 @@ const MOST: i64 = 1000;
 /// Pages of rows that are looked at for one answer.
 const LOOKED_AT: usize = 20;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = DeliveryPage)]
 struct Answer {
     /// Newest first.
     deliveries: Vec<Delivery>,
     /// What `cursor` says to get those before; none where there are none.
-    next: Option<i64>,
+    next_cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+impl Answer {
+    fn of(deliveries: Vec<Delivery>, next: Option<i64>) -> Self {
+        Self {
+            deliveries,
+            next_cursor: next.map(|seq| seq.to_string()),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
 struct Delivery {
+    /// When, UTC.
     at: String,
+    /// To whom.
     actor: String,
+    /// The client, as it calls itself.
     client: String,
+    /// Its version, as it says.
     client_version: String,
+    /// `prompt` or `tool`.
     via: String,
+    /// Whether the client puts the arguments in by itself.
     placeholder: bool,
+    /// The prompt.
     prompt: String,
+    /// Its version, where it was known.
     version: Option<i64>,
+    /// The commit of the prompt.
     commit: Option<String>,
+    /// Its path.
     path: String,
+    /// The hash of its file.
     sha256: String,
     /// The commit of the resources.
     resources_commit: Option<String>,
+    /// What went with it: `uri`, `path` and `sha256` of each.
+    #[schema(value_type = Vec<std::collections::BTreeMap<String, Value>>)]
     resources: Value,
 }
 
@@ -69,10 +94,27 @@ impl From<DeliveryRow> for Delivery {
     }
 }
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new().route("/api/v1/deliveries", get(deliveries))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(deliveries))
 }
 
+/// Which text went to whom when
+#[utoipa::path(
+    get,
+    path = "/api/v1/deliveries",
+    operation_id = "deliveries",
+    tag = "records",
+    params(
+        ("at" = Option<String>, Query, description = "Up to this time, e.g. `2026-11-30T03:12`"),
+        ("from" = Option<String>, Query, description = "Not before this time"),
+        ("until" = Option<String>, Query, description = "Not after this time"),
+        ("prompt" = Option<String>, Query, description = "Only of this prompt"),
+        ("actor" = Option<String>, Query, description = "Only to this person or program"),
+        ("client" = Option<String>, Query, description = "Only to this client, as it calls itself"),
+        Paged
+    ),
+    responses((status = 200, description = "Deliveries, newest first", body = Answer), Anywhere, Conflict)
+)]
 async fn deliveries(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Response {
     match found(&api, &uri, &by(&extensions).actor).await {
         Ok(answer) => json(&answer),
@@ -107,10 +149,9 @@ async fn found(api: &Api, uri: &Uri, actor: &Actor) -> Result<Answer, Refusal> {
         let mut rows = store.deliveries(&filter, limit + 1).await?;
         let more = rows.len() > wanted;
         rows.truncate(wanted);
-        return Ok(Answer {
-            next: rows.last().filter(|_| more).map(|row| row.seq),
-            deliveries: rows.into_iter().map(Delivery::from).collect(),
-        });
+        let next = rows.last().filter(|_| more).map(|row| row.seq);
+        let deliveries = rows.into_iter().map(Delivery::from).collect();
+        return Ok(Answer::of(deliveries, next));
     }
     // who sees little may have to look far; the answer then ends early, and says from where to go on
     let snapshot = api.registry.snapshot();
@@ -130,21 +171,12 @@ async fn found(api: &Api, uri: &Uri, actor: &Actor) -> Result<Answer, Refusal> {
             }
             deliveries.push(delivery);
             if deliveries.len() == wanted {
-                return Ok(Answer {
-                    next: filter.before_seq,
-                    deliveries,
-                });
+                return Ok(Answer::of(deliveries, filter.before_seq));
             }
         }
         if last {
-            return Ok(Answer {
-                next: None,
-                deliveries,
-            });
+            return Ok(Answer::of(deliveries, None));
         }
     }
-    Ok(Answer {
-        next: filter.before_seq,
-        deliveries,
-    })
+    Ok(Answer::of(deliveries, filter.before_seq))
 }

@@ -4,10 +4,12 @@ pub mod access;
 mod audit;
 pub(crate) mod changes;
 mod deliveries;
+pub mod openapi;
 pub mod preview;
 pub mod proposals;
 mod query;
 mod search;
+mod tag;
 mod usage;
 mod verify;
 mod versions;
@@ -26,6 +28,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
+use utoipa::ToSchema;
 
 use crate::access::{Access, Actor, By, Kind};
 use crate::gate::Gate;
@@ -118,18 +121,7 @@ impl Api {
 
 /// Every URL of the API.
 pub fn routes(api: Api) -> Router {
-    Router::new()
-        .merge(preview::routes())
-        .merge(changes::routes())
-        .merge(proposals::routes())
-        .merge(search::routes())
-        .merge(verify::routes())
-        .merge(usage::routes())
-        .merge(deliveries::routes())
-        .merge(access::routes())
-        .merge(audit::routes())
-        .merge(versions::routes())
-        .with_state(api)
+    Router::from(openapi::router()).with_state(api)
 }
 
 /// Who makes a request, and from where.
@@ -303,17 +295,25 @@ impl Refusal {
     }
 }
 
+/// Why something was refused (RFC 9457). Some answers have more members, for programs.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Problem)]
+struct Details<'a> {
+    /// `about:blank`: the status says what kind it is.
+    r#type: &'static str,
+    /// The status in words.
+    title: &'static str,
+    /// The status.
+    status: u16,
+    /// One plain line that a person can act on.
+    detail: &'a str,
+    #[serde(flatten)]
+    #[schema(ignore)]
+    more: &'a serde_json::Map<String, serde_json::Value>,
+}
+
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        #[derive(Serialize)]
-        struct Details<'a> {
-            r#type: &'static str,
-            title: &'static str,
-            status: u16,
-            detail: &'a str,
-            #[serde(flatten)]
-            more: &'a serde_json::Map<String, serde_json::Value>,
-        }
         let body = serde_json::to_vec(&Details {
             r#type: "about:blank",
             title: self.status.canonical_reason().unwrap_or("Error"),
@@ -330,6 +330,12 @@ impl IntoResponse for Refusal {
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
-        (self.status, headers, body).into_response()
+        let mut response = (self.status, headers, body).into_response();
+        if self.status == StatusCode::PRECONDITION_FAILED
+            && let Some(now) = self.more.get("tag").and_then(|tag| tag.as_str())
+        {
+            tag::etag(&mut response, now);
+        }
+        response
     }
 }

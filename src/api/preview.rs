@@ -7,13 +7,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
+use super::openapi::{Absent, Anywhere, Failed, Unfit, Unread};
 use super::visible::seen;
 use super::{Api, Refusal, by, charged, json, parse, read};
 use crate::access::Actor;
@@ -50,14 +52,17 @@ impl Previews {
 }
 
 /// What is asked.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = PreviewAsk)]
 struct Ask {
     /// Path in the library; or its name.
     path: Option<String>,
+    /// Its name, where there is no path.
     name: Option<String>,
     /// The text of the prompt's file.
     text: String,
+    /// Values of its arguments, by name.
     #[serde(default)]
     arguments: BTreeMap<String, String>,
     /// A commit of main; what is served now when there is none.
@@ -68,23 +73,36 @@ struct Ask {
 }
 
 /// What is answered.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Preview)]
 struct Answer<'a> {
+    /// What the check finds.
     problems: Vec<ShownProblem<'a>>,
+    /// What it renders to: `role` and `content` of each, as MCP has them.
     messages: Vec<serde_json::Value>,
+    /// In which lane it would be rendered.
     #[serde(skip_serializing_if = "Option::is_none")]
     lane: Option<ShownLane<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CheckedProblem)]
 pub(crate) struct ShownProblem<'a> {
+    /// `error` or `warning`.
     severity: &'static str,
+    /// One word.
     code: &'a str,
+    /// The file.
     path: &'a str,
+    /// The line, from 1; 0 for the whole file.
     line: u32,
+    /// The column, from 1.
     column: u32,
+    /// How many characters from there.
     width: u32,
+    /// What is wrong.
     message: &'a str,
+    /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
     /// Texts to put in that mend it, by line and column as above.
@@ -92,14 +110,19 @@ pub(crate) struct ShownProblem<'a> {
     fix: Vec<ShownInsertion>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Insertion)]
 struct ShownInsertion {
+    /// The line, from 1.
     line: u32,
+    /// The column, from 1.
     column: u32,
+    /// What to put in.
     text: &'static str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RenderLane)]
 struct ShownLane<'a> {
     /// `fast` or `worker`; a preview itself is always rendered in a worker.
     lane: &'static str,
@@ -107,19 +130,39 @@ struct ShownLane<'a> {
     reason: Option<ShownReason<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RenderLaneReason)]
 struct ShownReason<'a> {
+    /// One line.
     why: &'a str,
+    /// The file.
     path: &'a str,
+    /// The line, from 1.
     line: u32,
+    /// The column, from 1.
     column: u32,
 }
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new().route("/api/v1/preview", post(preview))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(preview))
 }
 
-/// Answers a request for a preview.
+/// Check and render a text that is not saved
+#[utoipa::path(
+    post,
+    path = "/api/v1/preview",
+    operation_id = "preview",
+    tag = "library",
+    request_body = Ask,
+    responses(
+        (status = 200, description = "Its problems and messages", body = Answer),
+        Anywhere,
+        Absent,
+        Unread,
+        Unfit,
+        Failed
+    )
+)]
 async fn preview(State(state): State<Api>, request: Request) -> Response {
     match answer(&state, request).await {
         Ok(response) => response,

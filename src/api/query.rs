@@ -3,8 +3,13 @@
 use std::collections::BTreeMap;
 
 use axum::http::{StatusCode, Uri};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::Refusal;
+
+/// Entries of a page of a list that is held in memory, at most and unless the request says.
+const MOST: i64 = 1000;
 
 /// The parameters of a URL; one that is not known, or said twice, is refused.
 #[derive(Debug)]
@@ -49,5 +54,31 @@ impl Query {
                 format!("`{name}` must be a number from {least} to {most}"),
             )),
         }
+    }
+
+    /// Leaves of a list the page that is asked for, and gives what `cursor` says to get the next. The list is in the order
+    /// of its keys, so that what is added and removed meanwhile moves nothing.
+    pub(super) fn page<T>(
+        &self,
+        list: &mut Vec<T>,
+        key: impl Fn(&T) -> String,
+    ) -> Result<Option<String>, Refusal> {
+        let limit = self.number("limit", 1, MOST)?.unwrap_or(MOST);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        if let Some(cursor) = self.text("cursor") {
+            let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
+            let after = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+            let Some(after) = after else {
+                return Err(Refusal::new(
+                    StatusCode::BAD_REQUEST,
+                    "`cursor` must be the `next_cursor` of an earlier answer",
+                ));
+            };
+            list.retain(|entry| key(entry) > after);
+        }
+        let more = list.len() > limit;
+        list.truncate(limit);
+        let last = list.last().filter(|_| more);
+        Ok(last.map(|entry| URL_SAFE_NO_PAD.encode(key(entry))))
     }
 }

@@ -1,12 +1,13 @@
 //! `GET /api/v1/search?q=…&limit=&cursor=&kind=&folder=`: prompts and resources by words.
 
-use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::http::{Extensions, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use percent_encoding::percent_decode_str;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
+use super::openapi::{Anywhere, Paged};
 use super::{Api, Refusal, by, json};
 use crate::access::Action;
 use crate::search::{Access, Ask, Cursor, Kinds, Page};
@@ -16,10 +17,24 @@ const LIMIT: usize = 20;
 /// Hits of one answer at most.
 const MAX_LIMIT: usize = 200;
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new().route("/api/v1/search", get(search))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default().routes(routes!(search))
 }
 
+/// Prompts and resources by words
+#[utoipa::path(
+    get,
+    path = "/api/v1/search",
+    operation_id = "search",
+    tag = "library",
+    params(
+        ("q" = Option<String>, Query, description = "The words; all of it where there are none"),
+        ("kind" = Option<String>, Query, description = "`prompt`, `resource` or `all`"),
+        ("folder" = Option<String>, Query, description = "Only below this folder, e.g. `sre`"),
+        Paged
+    ),
+    responses((status = 200, description = "What was found, best first", body = Page), Anywhere)
+)]
 async fn search(
     State(api): State<Api>,
     RawQuery(query): RawQuery,

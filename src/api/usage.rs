@@ -1,13 +1,15 @@
 //! `GET /api/v1/usage`, `POST /api/v1/usage/erase-values`: what is used, and forgetting the values that were.
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{Extensions, Uri};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
+use super::openapi::{Anywhere, Conflict, Paged, Unread};
 use super::query::Query;
 use super::visible::sees_prompt;
 use super::{Api, Refusal, by, json, parse, read, store};
@@ -21,7 +23,8 @@ const DAYS: i64 = 30;
 /// Longest request.
 const MAX_BODY: usize = 4096;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = UsagePage)]
 struct Answer {
     /// The first day, e.g. `2026-11-01`.
     from: String,
@@ -29,29 +32,48 @@ struct Answer {
     to: String,
     #[serde(flatten)]
     usage: report::Usage,
+    /// What `cursor` says to get the next of `prompts`; none where there are none.
+    next_cursor: Option<String>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = EraseValues)]
 struct Erase {
+    /// Only of this prompt.
     #[serde(default)]
     prompt: Option<String>,
+    /// Only of this argument of it.
     #[serde(default)]
     argument: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ErasedValues)]
 struct Erased {
     /// How many values there were.
     erased: u64,
 }
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/api/v1/usage", get(usage))
-        .route("/api/v1/usage/erase-values", post(erase))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(usage))
+        .routes(routes!(erase))
 }
 
+/// What is used, by prompt and version
+#[utoipa::path(
+    get,
+    path = "/api/v1/usage",
+    operation_id = "usage",
+    tag = "records",
+    params(
+        ("days" = Option<i64>, Query, description = "Days that are looked at, today included; 30 unless given"),
+        ("prompt" = Option<String>, Query, description = "Only of this prompt"),
+        Paged
+    ),
+    responses((status = 200, description = "Use, most used first", body = Answer), Anywhere, Conflict)
+)]
 async fn usage(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Response {
     match report_of(&api, &uri, &by(&extensions).actor).await {
         Ok(answer) => json(&answer),
@@ -60,7 +82,7 @@ async fn usage(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Resp
 }
 
 async fn report_of(api: &Api, uri: &Uri, actor: &Actor) -> Result<Answer, Refusal> {
-    let query = Query::of(uri, &["days", "prompt"])?;
+    let query = Query::of(uri, &["days", "prompt", "limit", "cursor"])?;
     let days = query.number("days", 1, 36_500)?.unwrap_or(DAYS);
     let prompt = query.text("prompt");
     let store = store(api)?;
@@ -85,13 +107,28 @@ async fn report_of(api: &Api, uri: &Uri, actor: &Actor) -> Result<Answer, Refusa
         .map(|known| known.name.as_str())
         .filter(|name| sees(name))
         .filter(|name| prompt.is_none_or(|prompt| *name == prompt));
+    let mut usage = report::usage(&rows, &clients, &latency, &losses, known);
+    let next_cursor = query.page(&mut usage.prompts, |one| {
+        // most used first
+        format!("{:020} {}", i64::MAX - one.all.gets, one.prompt)
+    })?;
     Ok(Answer {
         from: calendar::show_day(from),
         to: calendar::show_day(to),
-        usage: report::usage(&rows, &clients, &latency, &losses, known),
+        usage,
+        next_cursor,
     })
 }
 
+/// Forget values that were used as arguments
+#[utoipa::path(
+    post,
+    path = "/api/v1/usage/erase-values",
+    operation_id = "eraseValues",
+    tag = "records",
+    request_body = Erase,
+    responses((status = 200, description = "They are forgotten", body = Erased), Anywhere, Conflict, Unread)
+)]
 async fn erase(State(api): State<Api>, request: Request) -> Response {
     match erased(&api, request).await {
         Ok(erased) => json(&Erased { erased }),

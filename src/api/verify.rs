@@ -1,12 +1,14 @@
 //! `POST /api/v1/verify` and `/api/v1/reindex`: whether what is derived from git equals what git says, and making it so.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
+use super::openapi::{Anywhere, Conflict, Failed};
 use super::{Api, Refusal, json};
 use crate::store::{IndexDifference, Store};
 use crate::versions;
@@ -15,10 +17,11 @@ use crate::versions;
 const SHOWN: usize = 100;
 
 /// What was looked at.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Verified {
     /// Whether all of it is what git says.
     ok: bool,
+    /// Each thing that is derived.
     tables: Vec<Table>,
     /// What could not be looked at, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -26,8 +29,10 @@ struct Verified {
 }
 
 /// One thing that is derived.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = VerifiedTable)]
 struct Table {
+    /// `catalog`, `search`, `audit` or `versions`.
     name: &'static str,
     /// How many rows were compared.
     rows: usize,
@@ -38,24 +43,42 @@ struct Table {
 }
 
 /// A row that is not what git says.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Differing {
+    /// Which row.
     row: String,
+    /// What git says; none where it should not be there.
     expected: Option<String>,
+    /// What is there; none where it is missing.
     found: Option<String>,
 }
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/api/v1/verify", post(verify))
-        .route("/api/v1/reindex", post(reindex))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(verify))
+        .routes(routes!(reindex))
 }
 
+/// Compare what is derived from git with what git says
+#[utoipa::path(
+    post,
+    path = "/api/v1/verify",
+    operation_id = "verify",
+    tag = "operations",
+    responses((status = 200, description = "What was looked at", body = Verified), Anywhere, Conflict, Failed)
+)]
 async fn verify(State(api): State<Api>) -> Response {
     alone(&api, |api| async move { verified(&api).await }).await
 }
 
-/// Makes everything derived again, then looks at it.
+/// Make everything derived again, and compare
+#[utoipa::path(
+    post,
+    path = "/api/v1/reindex",
+    operation_id = "reindex",
+    tag = "operations",
+    responses((status = 200, description = "What was looked at", body = Verified), Anywhere, Conflict, Failed)
+)]
 async fn reindex(State(api): State<Api>) -> Response {
     alone(&api, |api| async move {
         let registry = api.registry.clone();

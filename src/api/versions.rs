@@ -1,58 +1,63 @@
 //! `/api/v1/prompts/{name}/…`: the versions of a prompt, what differs between two, moving a label, going back.
 
 mod blame;
+mod write;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::http::{Extensions, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use super::changes::{self, gate, refusal};
+use super::openapi::{Absent, Anywhere, Failed, Named, Paged, Unfit};
 use super::preview::at_refusal;
+use super::query::Query;
+use super::tag::{etag, tag_of};
 use super::visible::{seen, sees_prompt};
-use super::{Api, Refusal, by, json, parse, read};
+use super::{Api, Refusal, by, json};
 use crate::access::{Action, Actor};
-use crate::catalog::relabel::{RelabelError, relabel};
-use crate::gate::publish::{Change, Published, Tip};
-use crate::gate::wire::Deed;
-use crate::git::commit::Edit;
-use crate::git::{GitError, MAIN, Mode, Repository};
-use crate::history::{Commit, Kind, Numbered, Version, kind};
+use crate::history::{Commit, Numbered};
 use crate::prompt::PromptName;
 use crate::prompt::name::version_number;
-use crate::registry::versions::version_files;
 use crate::registry::{AtError, Snapshot};
 use crate::versions::{diff, log};
 
 /// Longest request, in bytes.
 const MAX_BODY: usize = 64 * 1024;
 /// Versions that are listed, the newest.
-const LISTED: usize = 1000;
+const LISTED: i64 = 1000;
+/// Moves of labels that are listed, the newest.
+const MOVES: usize = 1000;
 /// Held by a request for the versions of a prompt while it reads git.
 static LOGS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
-/// Longest reason, in characters.
-const MAX_REASON: usize = 2000;
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/api/v1/prompts/{name}/versions", get(versions))
-        .route("/api/v1/prompts/{name}/diff", get(compare))
-        .route("/api/v1/prompts/{name}/blame", get(blame::blame))
-        .route("/api/v1/prompts/{name}/label", post(label))
-        .route("/api/v1/prompts/{name}/revert", post(revert))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(versions))
+        .routes(routes!(compare))
+        .routes(routes!(blame::blame))
+        .routes(routes!(write::label))
+        .routes(routes!(write::revert))
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Commit)]
 struct ShownCommit {
+    /// Its id.
+    #[schema(value_type = String)]
     commit: Arc<str>,
     /// Seconds since 1970, UTC.
     time: i64,
+    /// Who made it.
+    #[schema(value_type = String)]
     author: Arc<str>,
+    /// The first line of its message.
+    #[schema(value_type = String)]
     subject: Arc<str>,
 }
 
@@ -67,18 +72,26 @@ impl From<&Commit> for ShownCommit {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Version)]
 struct ShownVersion {
+    /// Its number, from 1.
     version: u64,
+    /// Where the prompt was then.
+    #[schema(value_type = String)]
     path: Arc<str>,
+    /// Labels that are on it now.
     labels: Vec<String>,
     #[serde(flatten)]
     of: ShownCommit,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LabelMove)]
 struct ShownMove {
+    /// The label.
     label: String,
+    /// Where it went; none where it was taken off.
     version: Option<u64>,
     #[serde(flatten)]
     of: ShownCommit,
@@ -90,6 +103,8 @@ struct Known {
     snapshot: Arc<Snapshot>,
     name: String,
     numbered: Arc<Numbered>,
+    /// Changes with its versions and its labels.
+    tag: String,
 }
 
 fn known(api: &Api, actor: Actor, name: &str) -> Result<Known, Refusal> {
@@ -105,7 +120,7 @@ fn known(api: &Api, actor: Actor, name: &str) -> Result<Known, Refusal> {
     };
     let found = history.of(name.as_str()).cloned();
     let found = found.filter(|_| sees_prompt(&snapshot, &actor, name.as_str()));
-    let Some(numbered) = found else {
+    let Some(found) = found else {
         let seen = seen(&snapshot.latest, &actor);
         let near = seen.suggest(name.as_str(), None);
         let hint = if near.is_empty() {
@@ -118,10 +133,17 @@ fn known(api: &Api, actor: Actor, name: &str) -> Result<Known, Refusal> {
             format!("there is no prompt `{name}`{hint}"),
         ));
     };
+    let labels: Vec<String> = snapshot
+        .latest
+        .labels()
+        .filter(|(_, prompt, _)| **prompt == *name.as_str())
+        .map(|(label, _, number)| format!("{label} {number}"))
+        .collect();
     Ok(Known {
+        tag: tag_of(&(name.as_str(), found.latest(), &labels)),
         name: name.as_str().to_owned(),
         actor,
-        numbered,
+        numbered: found,
         snapshot,
     })
 }
@@ -143,29 +165,57 @@ async fn blocking<T: Send + 'static>(
         .map_err(|error| internal(&error))?
 }
 
+#[derive(Serialize, ToSchema)]
+#[schema(as = VersionPage)]
+struct Versions {
+    /// The prompt.
+    name: String,
+    /// What is served by default; none where the prompt is gone or hidden.
+    served: Option<u64>,
+    /// The newest.
+    latest: u64,
+    /// Newest first.
+    versions: Vec<ShownVersion>,
+    /// Labels that were moved, newest first.
+    moves: Vec<ShownMove>,
+    /// What `cursor` says to get the versions before; none where there are none.
+    next_cursor: Option<String>,
+}
+
+/// The versions of a prompt, and where its labels were moved
+#[utoipa::path(
+    get,
+    path = "/api/v1/prompts/{name}/versions",
+    operation_id = "versions",
+    tag = "versions",
+    params(Named, Paged),
+    responses(
+        (status = 200, description = "Versions, newest first", body = Versions,
+         headers(("ETag" = String, description = "For `If-Match` of what moves its labels or takes it back"))),
+        Anywhere,
+        Absent,
+        Failed
+    )
+)]
 async fn versions(
     State(api): State<Api>,
     Path(name): Path<String>,
+    uri: Uri,
     extensions: Extensions,
 ) -> Response {
-    #[derive(Serialize)]
-    struct Answer {
-        name: String,
-        /// What is served by default; none where the prompt is gone or hidden.
-        served: Option<u64>,
-        latest: u64,
-        /// Newest first.
-        versions: Vec<ShownVersion>,
-        /// Labels that were moved, newest first.
-        moves: Vec<ShownMove>,
-    }
     let answer = async {
         let Known {
             actor,
             snapshot,
             name,
             numbered,
+            tag,
         } = known(&api, by(&extensions).actor, &name)?;
+        let query = Query::of(&uri, &["limit", "cursor"])?;
+        let most = query.number("limit", 1, LISTED)?.unwrap_or(LISTED);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let before = query.number("cursor", 1, i64::MAX)?;
+        let before = before.and_then(|number| u64::try_from(number).ok());
         let registry = api.registry.clone();
         let (of, snap) = (name.clone(), snapshot.clone());
         // one of these at a time, which leaves a place to those who ask for a version
@@ -191,33 +241,41 @@ async fn versions(
             Ok((moves, labels))
         })
         .await?;
-        let versions = numbered
+        let mut versions: Vec<ShownVersion> = numbered
             .versions
             .iter()
             .enumerate()
             .rev()
-            .filter(|(_, version)| actor.may(Action::Read, &version.path))
-            .take(LISTED)
-            .map(|(index, version)| ShownVersion {
-                version: index as u64 + 1,
+            .map(|(index, version)| (version, index as u64 + 1))
+            .filter(|(version, number)| {
+                before.is_none_or(|before| *number < before)
+                    && actor.may(Action::Read, &version.path)
+            })
+            .take(most + 1)
+            .map(|(version, number)| ShownVersion {
+                version: number,
                 path: version.path.clone(),
-                labels: labels.remove(&(index as u64 + 1)).unwrap_or_default(),
+                labels: labels.remove(&number).unwrap_or_default(),
                 of: ShownCommit::from(&*version.commit),
             })
             .collect();
+        let more = versions.len() > most;
+        versions.truncate(most);
+        let last = versions.last().filter(|_| more);
         let served = snapshot
             .catalog
             .prompt(&name)
             .and_then(|_| snapshot.served_version(&name))
             .map(|(number, _)| number);
-        Ok(json(&Answer {
+        let mut response = json(&Versions {
             served,
             latest: numbered.latest(),
+            next_cursor: last.map(|version| version.version.to_string()),
             versions,
             moves: moves
                 .into_iter()
                 .rev()
-                .take(LISTED)
+                .take(MOVES)
                 .map(|moved| ShownMove {
                     of: ShownCommit::from(&*moved.commit),
                     label: moved.label,
@@ -225,7 +283,9 @@ async fn versions(
                 })
                 .collect(),
             name,
-        }))
+        });
+        etag(&mut response, &tag);
+        Ok(response)
     };
     answer.await.unwrap_or_else(Refusal::into_response)
 }
@@ -267,25 +327,55 @@ fn query<'a>(uri: &'a Uri, name: &str) -> Result<&'a str, Refusal> {
     })
 }
 
+#[derive(Serialize, ToSchema)]
+#[schema(as = VersionDiff)]
+struct Compared {
+    /// The prompt.
+    name: String,
+    /// The version before.
+    from: u64,
+    /// The version after.
+    to: u64,
+    /// What differs between the files, as a unified diff.
+    source: String,
+    /// What differs in what the examples render to.
+    rendered: Vec<Example>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExampleDiff)]
+struct Example {
+    /// The name of the example.
+    example: String,
+    /// A unified diff.
+    diff: String,
+}
+
+/// What differs between two versions
+#[utoipa::path(
+    get,
+    path = "/api/v1/prompts/{name}/diff",
+    operation_id = "compare",
+    tag = "versions",
+    params(
+        Named,
+        ("from" = String, Query, description = "A version such as `v3`, or a label"),
+        ("to" = String, Query, description = "A version such as `v3`, or a label")
+    ),
+    responses(
+        (status = 200, description = "What differs", body = Compared),
+        Anywhere,
+        Absent,
+        Unfit,
+        Failed
+    )
+)]
 async fn compare(
     State(api): State<Api>,
     Path(name): Path<String>,
     uri: Uri,
     extensions: Extensions,
 ) -> Response {
-    #[derive(Serialize)]
-    struct Answer {
-        name: String,
-        from: u64,
-        to: u64,
-        source: String,
-        rendered: Vec<Example>,
-    }
-    #[derive(Serialize)]
-    struct Example {
-        example: String,
-        diff: String,
-    }
     let answer = async {
         let known = known(&api, by(&extensions).actor, &name)?;
         let from = number(&known, query(&uri, "from")?)?;
@@ -297,6 +387,7 @@ async fn compare(
                 snapshot,
                 name,
                 numbered,
+                ..
             } = known;
             let latest = seen(&snapshot.latest, &actor);
             let (Some(before), Some(after), Some(repository)) = (
@@ -318,7 +409,7 @@ async fn compare(
                 &|path| actor.may(Action::Read, path),
             )
             .map_err(|error| internal(&error))?;
-            Ok(Answer {
+            Ok(Compared {
                 name,
                 from,
                 to,
@@ -332,280 +423,6 @@ async fn compare(
         })
         .await?;
         Ok(json(&answer))
-    };
-    answer.await.unwrap_or_else(Refusal::into_response)
-}
-
-/// Why a change cannot be made of what main says now.
-#[derive(Debug, thiserror::Error)]
-enum Unmade {
-    #[error(transparent)]
-    Label(#[from] RelabelError),
-    #[error("labels.toml is not UTF-8; mend it first")]
-    NotText,
-    #[error("the prompt would come back as {0}, where main has something else; move that first")]
-    Taken(String),
-    #[error("both {1} and {2} are `{0}`; remove one first")]
-    Twice(String, String, String),
-    #[error(transparent)]
-    Git(#[from] GitError),
-}
-
-fn unmade(error: Unmade) -> Refusal {
-    match error {
-        Unmade::Git(error) => internal(&error),
-        error => Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
-    }
-}
-
-fn reason(text: &str) -> Result<String, Refusal> {
-    let text: String = text.trim().chars().take(MAX_REASON).collect();
-    if text.contains('\0') {
-        return Err(Refusal::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "`reason` holds a NUL, which no commit's message can",
-        ));
-    }
-    if text.is_empty() {
-        return Err(Refusal::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "say in `reason` why; it stands in the commit and in the log of the prompt",
-        ));
-    }
-    Ok(text)
-}
-
-#[derive(Debug, Serialize)]
-struct Done {
-    commit: String,
-    lines: Vec<String>,
-}
-
-/// Publishes a change; `notes` are told with it, and where it turns out to change nothing.
-async fn publish<F>(
-    api: &Api,
-    request_by: crate::access::By,
-    notes: Vec<String>,
-    make: F,
-) -> Result<Response, Refusal>
-where
-    F: Fn(&Tip) -> Result<Change, Unmade> + Send + Sync + 'static,
-{
-    let gate = gate(api)?.clone();
-    let place = changes::place(api).await?;
-    // whoever hangs up has it published all the same, or not at all
-    let published = api
-        .writing
-        .spawn(async move {
-            let _place = place;
-            gate.publish(&request_by, make).await
-        })
-        .await
-        .map_err(|error| internal(&error))?;
-    match published {
-        Ok(Published { commit, mut lines }) => {
-            lines.extend(notes);
-            Ok(json(&Done { commit, lines }))
-        }
-        Err(error) => {
-            let mut refusal = refusal(error, unmade);
-            if refusal.status == StatusCode::CONFLICT {
-                for note in notes {
-                    refusal.detail.push('\n');
-                    refusal.detail.push_str(&note);
-                }
-            }
-            Err(refusal)
-        }
-    }
-}
-
-/// Where a label goes: `null` apart from absent.
-#[derive(Debug, Default)]
-enum Onto {
-    #[default]
-    Unsaid,
-    Off,
-    Version(String),
-}
-
-impl<'de> Deserialize<'de> for Onto {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let version = Option::deserialize(deserializer)?;
-        Ok(version.map_or(Self::Off, Self::Version))
-    }
-}
-
-async fn label(State(api): State<Api>, Path(name): Path<String>, request: Request) -> Response {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Ask {
-        label: String,
-        /// `v7`, or another label; null takes the label off, and must be said.
-        #[serde(default)]
-        version: Onto,
-        reason: String,
-    }
-    let answer = async {
-        let (parts, body) = request.into_parts();
-        let body = read(&parts.headers, body, MAX_BODY, "a limit of this release").await?;
-        let ask: Ask = parse(&body)?;
-        let version = match ask.version {
-            Onto::Version(text) => Some(text),
-            Onto::Off => None,
-            Onto::Unsaid => {
-                return Err(Refusal::new(
-                    StatusCode::UNPROCESSABLE_ENTITY,
-                    "say `version`: one such as v3, or null to take the label off",
-                ));
-            }
-        };
-        let known = known(&api, by(&parts.extensions).actor, &name)?;
-        let on = version.map(|text| number(&known, &text)).transpose()?;
-        let reason = reason(&ask.reason)?;
-        let (name, label) = (known.name, ask.label);
-        let subject = match on {
-            Some(number) => format!("promote {name} v{number} to {label}"),
-            None => format!("take {label} off {name}"),
-        };
-        let message = format!("{subject}\n\n{reason}\n");
-        let deed = Deed {
-            action: if on.is_some() { "promote" } else { "unlabel" }.into(),
-            subject: match on {
-                Some(number) => format!("{name} v{number} to {label}"),
-                None => format!("{name} from {label}"),
-            },
-            reason: Some(reason),
-        };
-        let make = move |tip: &Tip| {
-            let text = tip.read("labels.toml")?.unwrap_or_default();
-            let text = String::from_utf8(text).map_err(|_| Unmade::NotText)?;
-            let edited = relabel(&text, &label, &name, on)?;
-            Ok(Change {
-                edits: vec![Edit {
-                    path: "labels.toml".into(),
-                    content: Some(edited.into_bytes()),
-                }],
-                message: message.clone(),
-                deed: Some(deed.clone()),
-            })
-        };
-        publish(&api, by(&parts.extensions), Vec::new(), make).await
-    };
-    answer.await.unwrap_or_else(Refusal::into_response)
-}
-
-/// What a version had of partials that main has otherwise, a line each.
-fn other_partials(
-    repository: &Repository,
-    version: &Version,
-    number: u64,
-) -> Result<Vec<String>, GitError> {
-    let Some(tip) = repository.read_ref(MAIN)? else {
-        return Ok(Vec::new());
-    };
-    let mut out = Vec::new();
-    for (path, bytes) in version_files(&repository.blobs()?, version)?.partials {
-        if repository.file(&tip, &path)?.as_deref() != Some(&*bytes) {
-            let commit = version.commit.hex();
-            out.push(format!(
-                "v{number} had another {path}, which is shared and stays as it is: git show {commit}:{path}"
-            ));
-        }
-    }
-    Ok(out)
-}
-
-/// Where a prompt that is gone comes back: where it was under its name, or beside where it was under another.
-fn home(name: &str, numbered: &Numbered) -> String {
-    let mut paths = numbered.versions.iter().rev().map(|version| &version.path);
-    let newest = paths.clone().next();
-    if let Some(path) = paths.find(|path| is_of(path, name)) {
-        return path.to_string();
-    }
-    let folder = newest.and_then(|path| path.rsplit_once('/'));
-    format!(
-        "{}/{name}.md",
-        folder.map_or("prompts", |(folder, _)| folder)
-    )
-}
-
-/// Whether a file is the prompt of a name.
-fn is_of(path: &str, name: &str) -> bool {
-    matches!(kind(path), Some(Kind::Prompt(of)) if *of == *name)
-}
-
-/// The path of a prompt in main as it is now; `home` where it is gone. Never the path of anything else.
-fn place(tip: &Tip, name: &str, home: &str) -> Result<String, Unmade> {
-    let files = match &tip.commit {
-        Some(commit) => tip.repository.tree(commit)?,
-        None => Vec::new(),
-    };
-    let mut found = None;
-    for entry in files {
-        let Ok(path) = String::from_utf8(entry.path) else {
-            continue;
-        };
-        let is_file = entry.mode == Mode::File;
-        if is_file && is_of(&path, name) {
-            if let Some(other) = found {
-                return Err(Unmade::Twice(name.to_owned(), other, path));
-            }
-            found = Some(path);
-        } else if path == home {
-            return Err(Unmade::Taken(path));
-        }
-    }
-    Ok(found.unwrap_or_else(|| home.to_owned()))
-}
-
-async fn revert(State(api): State<Api>, Path(name): Path<String>, request: Request) -> Response {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Ask {
-        /// `v3`, or a label.
-        version: String,
-        reason: String,
-    }
-    let answer = async {
-        let (parts, body) = request.into_parts();
-        let body = read(&parts.headers, body, MAX_BODY, "a limit of this release").await?;
-        let ask: Ask = parse(&body)?;
-        let known = known(&api, by(&parts.extensions).actor, &name)?;
-        let number = number(&known, &ask.version)?;
-        let reason = reason(&ask.reason)?;
-        let Some(version) = known.numbered.get(number).cloned() else {
-            return Err(internal(&"a version went away"));
-        };
-        let (registry, of) = (api.registry.clone(), version.clone());
-        let notes = blocking(move || match registry.library().repository() {
-            Some(repository) => {
-                other_partials(repository, &of, number).map_err(|error| internal(&error))
-            }
-            None => Ok(Vec::new()),
-        })
-        .await?;
-        let home = home(&known.name, &known.numbered);
-        let name = known.name.clone();
-        let message = format!("revert {} to v{number}\n\n{reason}\n", known.name);
-        let deed = Deed {
-            action: "restore".into(),
-            subject: format!("{} v{number}", known.name),
-            reason: Some(reason),
-        };
-        let make = move |tip: &Tip| {
-            // its file alone: partials are of others as well
-            let files = version_files(&tip.repository.blobs()?, &version)?;
-            Ok(Change {
-                edits: vec![Edit {
-                    path: place(tip, &name, &home)?,
-                    content: Some(files.prompt),
-                }],
-                message: message.clone(),
-                deed: Some(deed.clone()),
-            })
-        };
-        publish(&api, by(&parts.extensions), notes, make).await
     };
     answer.await.unwrap_or_else(Refusal::into_response)
 }

@@ -272,8 +272,8 @@ fn encoded(name: &str) -> String {
 }
 
 fn show(service: &Service, out: &mut impl Write) -> anyhow::Result<()> {
-    let People { people } = service.get("/api/v1/access/people", &[])?;
-    let Grants { grants } = service.get("/api/v1/access/grants", &[])?;
+    let People { people } = service.all("/api/v1/access/people", &[], "people")?;
+    let Grants { grants } = service.all("/api/v1/access/grants", &[], "grants")?;
     let mut given: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for grant in &grants {
         let text = format!("{} at {}", grant.role, grant.path);
@@ -318,7 +318,7 @@ fn groups(args: &GroupsArgs, out: &mut impl Write) -> anyhow::Result<()> {
         let ask = json!({ "group": group, "add": args.add, "remove": args.remove });
         let _: Value = service.post("/api/v1/access/groups", &ask)?;
     }
-    let Groups { groups } = service.get("/api/v1/access/groups", &[])?;
+    let Groups { groups } = service.all("/api/v1/access/groups", &[], "groups")?;
     let mut shown = false;
     for group in &groups {
         if args.group.as_ref().is_some_and(|only| *only != group.name) {

@@ -43,7 +43,7 @@ pub(super) struct Args {
 #[derive(Deserialize)]
 struct Answer {
     deliveries: Vec<Delivery>,
-    next: Option<i64>,
+    next_cursor: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -131,7 +131,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
             )?;
         }
     }
-    if answer.next.is_some() {
+    if answer.next_cursor.is_some() {
         writeln!(out, "there are more: --limit, --from")?;
     }
     Ok(ExitCode::SUCCESS)

@@ -83,6 +83,28 @@ impl Service {
         serde_json::from_slice(&body).context("the server answered something else")
     }
 
+    /// Asks for a list, page after page; the answer is as if it had come in one.
+    pub(super) fn all<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        list: &str,
+    ) -> anyhow::Result<T> {
+        let mut answer: Value = self.get(path, query)?;
+        while let Some(cursor) = answer["next_cursor"].as_str().map(str::to_owned) {
+            let mut query = query.to_vec();
+            query.push(("cursor", &cursor));
+            let mut next: Value = self.get(path, &query)?;
+            if let (Some(all), Some(more)) =
+                (answer[list].as_array_mut(), next[list].as_array_mut())
+            {
+                all.append(more);
+            }
+            answer["next_cursor"] = next["next_cursor"].take();
+        }
+        serde_json::from_value(answer).context("the server answered something else")
+    }
+
     /// Asks for something and writes it out as it comes.
     pub(super) fn copy(
         &self,

@@ -174,7 +174,7 @@ fn list(args: &ListArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
         writeln!(out)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Tokens { tokens } = service.get("/api/v1/access/tokens", &query)?;
+    let Tokens { tokens } = service.all("/api/v1/access/tokens", &query, "tokens")?;
     let shown: Vec<&Token> = tokens
         .iter()
         .filter(|token| args.all || token.live)

@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         writeln!(out)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Answer { from, to, usage } = service.get("/api/v1/usage", &query)?;
+    let Answer { from, to, usage } = service.all("/api/v1/usage", &query, "prompts")?;
     if args.unused {
         for name in &usage.unused {
             writeln!(out, "{name}")?;

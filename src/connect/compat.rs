@@ -1,11 +1,12 @@
 //! How each client shows a prompt, and what of it does not get there: one table, and pure functions over it.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::prompt::{Argument, Embed, Prompt, Role};
 
 /// How well a client does with a prompt, best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Fit {
     /// All of it arrives.
@@ -19,7 +20,7 @@ pub enum Fit {
 }
 
 /// What a client does otherwise; its text is `fit.<key>`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
     /// Arguments are split at blanks: a value is one word.
@@ -305,7 +306,7 @@ fn fit(notes: &[Note]) -> Fit {
 }
 
 /// A client in which a change makes less of a prompt arrive.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Lost {
     /// The client's name.
     pub client: &'static str,

@@ -208,7 +208,7 @@ impl Gate {
         let _one = proposals.hold().await;
         let row = proposals.seen_by(&by.actor, number).await.map_err(failed)?;
         if tagged.is_some_and(|tagged| tagged != tag(&row)) {
-            return Err(failed(TalkError::Changed(number)));
+            return Err(failed(TalkError::Changed(number, tag(&row))));
         }
         let mut about = proposals.about(row).await.map_err(failed)?;
         about.given = counting(self.pushers.access(), &about);

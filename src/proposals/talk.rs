@@ -27,9 +27,9 @@ pub enum TalkError {
     /// The actor may not.
     #[error("{0}")]
     Forbidden(String),
-    /// It has changed since the actor saw it.
+    /// It has changed since the actor saw it; its tag is another now.
     #[error("proposal {0} has changed since you saw it; look again, then repeat what you did")]
-    Changed(i64),
+    Changed(i64, String),
     /// A verdict that cannot be taken.
     #[error(transparent)]
     Review(#[from] ReviewRefusal),
@@ -273,7 +273,7 @@ impl Proposals {
     ) -> Result<ProposalRow, TalkError> {
         let row = self.seen_by(actor, number).await?;
         match seen {
-            Some(seen) if seen != tag(&row) => Err(TalkError::Changed(number)),
+            Some(seen) if seen != tag(&row) => Err(TalkError::Changed(number, tag(&row))),
             _ => Ok(row),
         }
     }

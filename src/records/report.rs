@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::tally::BUCKETS;
 use crate::store::{ClientRow, LatencyRow, LossRow, UsageRow};
@@ -11,7 +12,7 @@ use crate::store::{ClientRow, LatencyRow, LossRow, UsageRow};
 const ENOUGH: i64 = 10;
 
 /// Use over some days.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     /// By prompt, most used first.
     pub prompts: Vec<PromptUsage>,
@@ -26,7 +27,7 @@ pub struct Usage {
 }
 
 /// Use of one prompt.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PromptUsage {
     /// Its name.
     pub prompt: String,
@@ -40,7 +41,7 @@ pub struct PromptUsage {
 }
 
 /// Use of one version.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct VersionUsage {
     /// The version, where it was known.
     pub version: Option<i64>,
@@ -50,7 +51,7 @@ pub struct VersionUsage {
 }
 
 /// Use by one client.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClientUsage {
     /// Its name, as it says.
     pub client: String,
@@ -61,7 +62,8 @@ pub struct ClientUsage {
 }
 
 /// What was counted.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = UsageCounts)]
 pub struct Counts {
     /// Times it was delivered.
     pub gets: i64,
@@ -80,7 +82,8 @@ pub struct Counts {
 }
 
 /// A prompt that fails more since a version.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RisingFailures)]
 pub struct Rising {
     /// Its name.
     pub prompt: String,

@@ -150,7 +150,8 @@ impl Cursor {
 }
 
 /// How an answer was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = SearchedBy)]
 #[serde(rename_all = "lowercase")]
 pub enum Index {
     /// The index was at the revision that was searched.

@@ -1,11 +1,13 @@
 //! An answer as programs get it: of the API, and of `cuebook search --format json`.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{Found, Hit, Index, Match};
 
 /// What was found, a page of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = SearchPage)]
 pub struct Page {
     /// How it was found.
     pub index: Index,
@@ -21,7 +23,8 @@ pub struct Page {
 }
 
 /// One of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = SearchHit)]
 pub struct PageHit {
     /// `prompt` or `resource`.
     pub kind: String,

@@ -22,7 +22,8 @@ const MAX_LINE: usize = 16 * 1024;
 const MAX_RANGES: usize = 20;
 
 /// A part of a text with words of the query in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = SearchMatch)]
 pub struct Match {
     /// `name`, `title`, `tags`, `description`, `arguments` or `body`.
     pub field: String,
@@ -32,6 +33,7 @@ pub struct Match {
     /// The text as it was written, or a part of it.
     pub text: String,
     /// Where the words stand in `text`: first byte and the byte behind the last, in order, none touching another.
+    #[schema(value_type = Vec<[usize; 2]>)]
     pub ranges: Vec<Span>,
 }
 

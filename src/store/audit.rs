@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sqlx::{FromRow, Sqlite, Transaction};
+use utoipa::ToSchema;
 
 use super::{IndexDifference, Store, StoreError};
 
@@ -37,7 +38,7 @@ pub struct AuditEntry {
 }
 
 /// A row of the audit.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, Deserialize, ToSchema)]
 pub struct AuditRow {
     /// Its number, from 1, without a gap.
     pub seq: i64,

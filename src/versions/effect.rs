@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
 
 use super::VersionsError;
 use crate::catalog::Catalog;
@@ -35,7 +36,8 @@ const EXAMPLES: usize = 300;
 const NONCE: &str = "0000000000000000";
 
 /// A line of a comparison.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = DiffLine)]
 pub struct Line {
     /// Its number before, from 1; none for a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +53,7 @@ pub struct Line {
 pub type Hunk = Vec<Line>;
 
 /// A file of the change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FileChange {
     /// Its path.
     pub path: String,
@@ -63,6 +65,7 @@ pub struct FileChange {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_shown: Option<&'static str>,
     /// What differs.
+    #[schema(value_type = Vec<Vec<Line>>)]
     pub hunks: Vec<Hunk>,
     /// Whether more differs than `hunks` shows.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -70,13 +73,14 @@ pub struct FileChange {
 }
 
 /// A message of an example, before and after.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct MessageChange {
     /// Who speaks before; none for a new message.
     pub role_before: Option<&'static str>,
     /// Who speaks after; none for one that is gone.
     pub role_after: Option<&'static str>,
     /// What differs; nothing where the text is the same.
+    #[schema(value_type = Vec<Vec<Line>>)]
     pub hunks: Vec<Hunk>,
     /// Whether more differs than `hunks` shows.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -84,7 +88,7 @@ pub struct MessageChange {
 }
 
 /// An example, before and after.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ExampleChange {
     /// Its name; empty for the prompt as it is without arguments.
     pub example: String,
@@ -111,11 +115,13 @@ impl ExampleChange {
 }
 
 /// A prompt that the change reaches, in its own file or through what it includes or embeds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PromptChange {
     /// Its name.
+    #[schema(value_type = String)]
     pub name: Arc<str>,
     /// Its path after, or before where it is gone.
+    #[schema(value_type = String)]
     pub path: Arc<str>,
     /// `added`, `changed`, `reached` (its own file is the same) or `removed`.
     pub kind: &'static str,
@@ -127,7 +133,8 @@ pub struct PromptChange {
 }
 
 /// What a change does.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ProposalEffect)]
 pub struct Effect {
     /// The files it touches.
     pub files: Vec<FileChange>,

@@ -18,6 +18,7 @@ pub mod library;
 pub mod page;
 pub mod prompt;
 pub mod published;
+pub mod reference;
 pub mod rendering;
 pub mod review;
 mod settings;
@@ -105,6 +106,7 @@ pub fn routes(web: Web) -> Router {
         .route("/prompts/{name}/promote", post(versions::promote))
         .route("/connect", get(connect::page))
         .route("/activity", get(activity::page))
+        .route("/api", get(reference::page))
         .route("/language", post(layout::language))
         .route("/assets/{file}", get(assets::asset))
         .route("/favicon.ico", get(assets::icon))

@@ -8,6 +8,7 @@
 
 mod abuse;
 mod access;
+mod api;
 mod architecture;
 mod bridge;
 mod cli;

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::sign_in::SignIn;
+use super::tags::Of;
 use crate::access::people::{name, within};
 use crate::access::{Access, Action, By, Credential, EVERYONE, Pattern, Role, Scope, secret};
 use crate::api::Refusal;
@@ -30,6 +32,8 @@ pub struct Desk {
     pub(super) sign_in: Arc<SignIn>,
     /// Days after which a token ends that says nothing else.
     token_days: u32,
+    /// What the caller has seen of what they change, where they say so.
+    pub(super) seen: Option<(Of, String)>,
 }
 
 /// A token that is asked for.
@@ -60,7 +64,8 @@ pub enum Ends {
 }
 
 /// A token just made; the only time that it is shown.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TokenMade)]
 pub struct Made {
     /// The token.
     pub token: String,
@@ -145,6 +150,7 @@ impl Desk {
             records,
             sign_in,
             token_days,
+            seen: None,
         }
     }
 
@@ -239,6 +245,7 @@ impl Desk {
         let store = self.store()?;
         let name = name(&newcomer.name).map_err(wrong)?;
         let rows = store.access().await?;
+        self.unchanged(&rows)?;
         if let Some(known) = rows.like(&name) {
             return Err(conflict(format!(
                 "{} is known already, as a {}; choose another name",
@@ -289,6 +296,7 @@ impl Desk {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let before = store.access().await?;
+        self.unchanged(&before)?;
         let mut after = before.clone();
         let row = after
             .principals
@@ -328,6 +336,7 @@ impl Desk {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let before = store.access().await?;
+        self.unchanged(&before)?;
         if let Some(unknown) = add
             .iter()
             .chain(remove)
@@ -385,7 +394,9 @@ impl Desk {
         let (asked, pattern) = (role(asked)?, Pattern::parse(path).map_err(wrong)?);
         let _changing = self.access.changing().await;
         let store = self.store()?;
-        if !store.access().await?.is_grantee(who) {
+        let before = store.access().await?;
+        self.unchanged(&before)?;
+        if !before.is_grantee(who) {
             return Err(nobody(who));
         }
         if who == EVERYONE && asked == Role::Admin {
@@ -419,6 +430,7 @@ impl Desk {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let before = store.access().await?;
+        self.unchanged(&before)?;
         let mut after = before.clone();
         after.grants.retain(|row| {
             row.who != who || row.role != asked.as_str() || row.pattern != pattern.as_str()
@@ -468,6 +480,7 @@ impl Desk {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let rows = store.access().await?;
+        self.unchanged(&rows)?;
         let principal = rows.principal(&owner).ok_or_else(|| nobody(&owner))?;
         let now = unix_millis();
         let live = |row: &&TokenRow| {
@@ -593,6 +606,7 @@ impl Desk {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let rows = store.access().await?;
+        self.unchanged(&rows)?;
         let row = rows.tokens.iter().find(|row| row.prefix == prefix);
         let row = row
             .filter(|row| row.principal == *by.actor.name || by.actor.may(Action::Administer, ""));
@@ -615,6 +629,7 @@ impl Desk {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let rows = store.access().await?;
+        self.unchanged(&rows)?;
         let row = rows.sessions.iter().find(|row| row.id == id);
         let row = row
             .filter(|row| row.principal == *by.actor.name || by.actor.may(Action::Administer, ""));

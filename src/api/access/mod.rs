@@ -1,43 +1,46 @@
-//! `/api/v1/access/…`: people, groups, grants, tokens and sessions.
+//! `/api/v1/access/…`: people, groups, grants; tokens and sessions are in `credentials.rs`.
 
 mod changes;
+mod credentials;
 pub mod desk;
 pub mod sign_in;
+mod tags;
 
 use std::collections::BTreeMap;
 
-use axum::Router;
 use axum::extract::{Path, Request, State};
-use axum::http::{Extensions, Uri};
+use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
+use super::openapi::{Absent, Anywhere, Changed, Conflict, Paged, Seen, Somebody, Unfit, Unread};
 use super::query::Query;
+use super::tag::{etag, seen_tag};
 use super::{Api, Refusal, by, json, parse, read};
-use crate::access::{Action, Actor, Credential, Kind, Role};
+use crate::access::{Action, Credential, Kind, Role};
 use crate::records::calendar;
-use crate::store::{AccessRows, GrantRow, PrincipalRow, SessionRow, TokenRow};
+use crate::store::{AccessRows, GrantRow, PrincipalRow};
 
-use desk::{Desk, Ends, Newcomer, TokenAsk};
+use desk::{Desk, Newcomer};
+use tags::Of;
 
 /// Longest request, in bytes.
 const MAX_BODY: usize = 64 * 1024;
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/api/v1/access/me", get(me))
-        .route("/api/v1/access/people", get(people).post(add))
-        .route("/api/v1/access/people/{name}", post(change))
-        .route("/api/v1/access/people/{name}/invite", post(invite))
-        .route("/api/v1/access/groups", get(groups).post(change_group))
-        .route("/api/v1/access/grants", get(grants).post(give))
-        .route("/api/v1/access/grants/revoke", post(take))
-        .route("/api/v1/access/tokens", get(tokens).post(make_token))
-        .route("/api/v1/access/tokens/{id}/revoke", post(revoke_token))
-        .route("/api/v1/access/sessions", get(sessions))
-        .route("/api/v1/access/sessions/{id}/revoke", post(end_session))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(me))
+        .routes(routes!(people, add))
+        .routes(routes!(change))
+        .routes(routes!(invite))
+        .routes(routes!(groups, change_group))
+        .routes(routes!(grants, give))
+        .routes(routes!(take))
+        .merge(credentials::routes())
 }
 
 /// A request's body as JSON says it.
@@ -53,19 +56,33 @@ fn answer<T: Serialize>(answer: Result<T, Refusal>) -> Response {
     }
 }
 
+/// A list with the tag of all that it is a page of.
+fn tagged(page: &impl Serialize, rows: &AccessRows, of: Of) -> Response {
+    let mut response = json(page);
+    etag(&mut response, &of.tag(rows));
+    response
+}
+
 /// What was asked for is so.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AccessChanged)]
 struct Done {
     /// Whether it was not so before.
     changed: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Grant)]
 struct ShownGrant {
+    /// A person, a service, `group:NAME` or `everyone`.
     who: String,
+    /// The role.
     role: String,
+    /// Where, e.g. `prompts/sre/**`.
     path: String,
+    /// When, UTC.
     given: String,
+    /// By whom.
     by: String,
 }
 
@@ -81,10 +98,13 @@ impl From<GrantRow> for ShownGrant {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Me {
+    /// The name in records.
     name: String,
+    /// `local`, `person`, `service` or `nobody`.
     kind: &'static str,
+    /// The groups.
     groups: Vec<String>,
     /// Where it has which role, after what its credential takes away.
     grants: Vec<ShownRole>,
@@ -93,15 +113,30 @@ struct Me {
     at_most: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     only_at: Vec<String>,
+    /// What was shown; none on the machine itself.
     credential: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = RoleAt)]
 struct ShownRole {
+    /// The role.
     role: &'static str,
+    /// Where.
     path: String,
 }
 
+/// Who asks, and what they may do
+#[utoipa::path(
+    get,
+    path = "/api/v1/access/me",
+    operation_id = "me",
+    tag = "access",
+    responses(
+        (status = 200, description = "Who asks, and what they may do", body = Me),
+        Anywhere
+    )
+)]
 async fn me(request: Request) -> Response {
     let actor = by(request.extensions()).actor;
     let scope = actor.permissions().scope();
@@ -132,19 +167,28 @@ async fn me(request: Request) -> Response {
     })
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Person)]
 struct ShownPerson {
+    /// The name in records.
     name: String,
+    /// `person` or `service`.
     kind: String,
+    /// What their commits carry.
     email: Option<String>,
+    /// Whether nobody gets in by any credential of theirs.
     disabled: bool,
     /// Whether they may do everything.
     admin: bool,
+    /// Their groups.
     groups: Vec<String>,
     /// Whom an OpenID provider calls this.
     subject: Option<String>,
+    /// Whether they can sign in with one.
     has_password: bool,
+    /// When, UTC.
     added: String,
+    /// By whom.
     by: String,
 }
 
@@ -164,150 +208,325 @@ fn person(row: PrincipalRow, rows: &AccessRows) -> ShownPerson {
     }
 }
 
-async fn people(State(api): State<Api>) -> Response {
-    #[derive(Serialize)]
-    struct Answer {
-        people: Vec<ShownPerson>,
-    }
-    answer(api.desk().rows().await.map(|rows| {
-        Answer {
-            people: rows
-                .principals
-                .clone()
-                .into_iter()
-                .map(|row| person(row, &rows))
-                .collect(),
-        }
-    }))
+#[derive(Serialize, ToSchema)]
+#[schema(as = PersonPage)]
+struct People {
+    /// By name.
+    people: Vec<ShownPerson>,
+    /// What `cursor` says to get the next; none where there are none.
+    next_cursor: Option<String>,
 }
 
+/// People and services
+#[utoipa::path(
+    get,
+    path = "/api/v1/access/people",
+    operation_id = "people",
+    tag = "access",
+    params(Paged),
+    responses(
+        (status = 200, description = "People and services", body = People,
+         headers(("ETag" = String, description = "For `If-Match` of what changes it"))),
+        Anywhere,
+        Conflict
+    )
+)]
+async fn people(State(api): State<Api>, uri: Uri) -> Response {
+    let listed = async {
+        let query = Query::of(&uri, &["limit", "cursor"])?;
+        let rows = api.desk().rows().await?;
+        let mut people: Vec<ShownPerson> = rows
+            .principals
+            .iter()
+            .map(|row| person(row.clone(), &rows))
+            .collect();
+        people.sort_by(|a, b| a.name.cmp(&b.name));
+        let next_cursor = query.page(&mut people, |person| person.name.clone())?;
+        let page = People {
+            people,
+            next_cursor,
+        };
+        Ok::<_, Refusal>(tagged(&page, &rows, Of::People))
+    };
+    listed.await.unwrap_or_else(Refusal::into_response)
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct PersonAsk {
+    /// The name in records.
+    name: String,
+    /// Whether it is a program.
+    #[serde(default)]
+    service: bool,
+    /// What their commits carry.
+    email: Option<String>,
+    /// Whether they may do everything.
+    #[serde(default)]
+    admin: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+struct PersonMade {
+    /// The name as it is kept.
+    name: String,
+}
+
+/// Add a person or a service
+#[utoipa::path(
+    post,
+    path = "/api/v1/access/people",
+    operation_id = "addPerson",
+    tag = "access",
+    params(Seen),
+    request_body = PersonAsk,
+    responses(
+        (status = 200, description = "Add a person or a service", body = PersonMade),
+        Anywhere,
+        Conflict,
+        Changed,
+        Unread,
+        Unfit
+    )
+)]
 async fn add(State(api): State<Api>, request: Request) -> Response {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Ask {
-        name: String,
-        #[serde(default)]
-        service: bool,
-        email: Option<String>,
-        #[serde(default)]
-        admin: bool,
-    }
-    #[derive(Serialize)]
-    struct Answer {
-        name: String,
-    }
     let by = by(request.extensions());
+    let desk = api.desk_for(request.headers(), Of::People);
     let made = async {
-        let ask: Ask = body(request).await?;
+        let ask: PersonAsk = body(request).await?;
         let newcomer = Newcomer {
             name: ask.name,
             service: ask.service,
             email: ask.email,
             admin: ask.admin,
         };
-        let name = api.desk().add(&by, &newcomer).await?;
-        Ok(Answer { name })
+        let name = desk.add(&by, &newcomer).await?;
+        Ok(PersonMade { name })
     };
     answer(made.await)
 }
 
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct PersonChange {
+    /// Whether nobody gets in by any credential of theirs.
+    disabled: bool,
+}
+
+/// Let somebody in no more, or again
+#[utoipa::path(
+    post,
+    path = "/api/v1/access/people/{name}",
+    operation_id = "changePerson",
+    tag = "access",
+    params(Somebody, Seen),
+    request_body = PersonChange,
+    responses(
+        (status = 200, description = "Let somebody in no more, or again", body = Done),
+        Anywhere,
+        Conflict,
+        Absent,
+        Changed,
+        Unread
+    )
+)]
 async fn change(State(api): State<Api>, Path(name): Path<String>, request: Request) -> Response {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Ask {
-        disabled: bool,
-    }
     let by = by(request.extensions());
+    let desk = api.desk_for(request.headers(), Of::People);
     let done = async {
-        let ask: Ask = body(request).await?;
-        api.desk().set_disabled(&by, &name, ask.disabled).await?;
+        let ask: PersonChange = body(request).await?;
+        desk.set_disabled(&by, &name, ask.disabled).await?;
         Ok(Done { changed: true })
     };
     answer(done.await)
 }
 
+#[derive(Serialize, ToSchema)]
+struct Invited {
+    /// Where they choose a password; to be used once.
+    url: String,
+}
+
+/// A link with which somebody chooses a password
+#[utoipa::path(
+    post,
+    path = "/api/v1/access/people/{name}/invite",
+    operation_id = "invitePerson",
+    tag = "access",
+    params(Somebody),
+    responses(
+        (status = 200, description = "A link with which somebody chooses a password", body = Invited),
+        Anywhere,
+        Conflict,
+        Absent
+    )
+)]
 async fn invite(State(api): State<Api>, Path(name): Path<String>, request: Request) -> Response {
-    #[derive(Serialize)]
-    struct Answer {
-        /// Where they choose a password; to be used once.
-        url: String,
-    }
     let by = by(request.extensions());
     let code = api.desk().invite(&by, &name).await;
-    answer(code.map(|code| Answer {
+    answer(code.map(|code| Invited {
         url: format!("{}/setup?code={code}", api.url),
     }))
 }
 
-async fn groups(State(api): State<Api>) -> Response {
-    #[derive(Serialize)]
-    struct Answer {
-        groups: Vec<Group>,
-    }
-    #[derive(Serialize)]
-    struct Group {
-        name: String,
-        members: Vec<Member>,
-    }
-    #[derive(Serialize)]
-    struct Member {
-        name: String,
-        /// `here`, or `oidc` where the provider says so.
-        source: String,
-    }
-    answer(api.desk().rows().await.map(|rows| {
-        let mut groups: BTreeMap<String, Vec<Member>> = BTreeMap::new();
-        for row in rows.memberships {
-            groups.entry(row.group_name).or_default().push(Member {
-                name: row.principal,
-                source: row.source,
-            });
-        }
-        Answer {
-            groups: groups
-                .into_iter()
-                .map(|(name, members)| Group { name, members })
-                .collect(),
-        }
-    }))
+#[derive(Serialize, ToSchema)]
+#[schema(as = GroupPage)]
+struct Groups {
+    /// By name.
+    groups: Vec<Group>,
+    /// What `cursor` says to get the next; none where there are none.
+    next_cursor: Option<String>,
 }
 
+#[derive(Serialize, ToSchema)]
+struct Group {
+    /// Its name.
+    name: String,
+    /// Who is in it.
+    members: Vec<Member>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Member {
+    /// A person or a service.
+    name: String,
+    /// `here`, or `oidc` where the provider says so.
+    source: String,
+}
+
+/// Groups and who is in them
+#[utoipa::path(
+    get,
+    path = "/api/v1/access/groups",
+    operation_id = "groups",
+    tag = "access",
+    params(Paged),
+    responses(
+        (status = 200, description = "Groups and who is in them", body = Groups,
+         headers(("ETag" = String, description = "For `If-Match` of what changes it"))),
+        Anywhere,
+        Conflict
+    )
+)]
+async fn groups(State(api): State<Api>, uri: Uri) -> Response {
+    let listed = async {
+        let query = Query::of(&uri, &["limit", "cursor"])?;
+        let rows = api.desk().rows().await?;
+        let mut members: BTreeMap<&str, Vec<Member>> = BTreeMap::new();
+        for row in &rows.memberships {
+            members.entry(&row.group_name).or_default().push(Member {
+                name: row.principal.clone(),
+                source: row.source.clone(),
+            });
+        }
+        let mut groups: Vec<Group> = members
+            .into_iter()
+            .map(|(name, members)| Group {
+                name: name.to_owned(),
+                members,
+            })
+            .collect();
+        let next_cursor = query.page(&mut groups, |group| group.name.clone())?;
+        let page = Groups {
+            groups,
+            next_cursor,
+        };
+        Ok::<_, Refusal>(tagged(&page, &rows, Of::Groups))
+    };
+    listed.await.unwrap_or_else(Refusal::into_response)
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct GroupChange {
+    /// The group; one that nobody is in is made by this.
+    group: String,
+    /// Who is put into it.
+    #[serde(default)]
+    add: Vec<String>,
+    /// Who is taken out of it.
+    #[serde(default)]
+    remove: Vec<String>,
+}
+
+/// Put people into a group and take others out
+#[utoipa::path(
+    post,
+    path = "/api/v1/access/groups",
+    operation_id = "changeGroup",
+    tag = "access",
+    params(Seen),
+    request_body = GroupChange,
+    responses(
+        (status = 200, description = "Put people into a group and take others out", body = Done),
+        Anywhere,
+        Conflict,
+        Absent,
+        Changed,
+        Unread,
+        Unfit
+    )
+)]
 async fn change_group(State(api): State<Api>, request: Request) -> Response {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Ask {
-        group: String,
-        #[serde(default)]
-        add: Vec<String>,
-        #[serde(default)]
-        remove: Vec<String>,
-    }
     let by = by(request.extensions());
+    let desk = api.desk_for(request.headers(), Of::Groups);
     let done = async {
-        let ask: Ask = body(request).await?;
-        api.desk()
-            .change_group(&by, &ask.group, &ask.add, &ask.remove)
+        let ask: GroupChange = body(request).await?;
+        desk.change_group(&by, &ask.group, &ask.add, &ask.remove)
             .await?;
         Ok(Done { changed: true })
     };
     answer(done.await)
 }
 
-async fn grants(State(api): State<Api>) -> Response {
-    #[derive(Serialize)]
-    struct Answer {
-        grants: Vec<ShownGrant>,
-    }
-    answer(api.desk().rows().await.map(|rows| Answer {
-        grants: rows.grants.into_iter().map(ShownGrant::from).collect(),
-    }))
+#[derive(Serialize, ToSchema)]
+#[schema(as = GrantPage)]
+struct Grants {
+    /// By whom they are of.
+    grants: Vec<ShownGrant>,
+    /// What `cursor` says to get the next; none where there are none.
+    next_cursor: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// Who has which role where
+#[utoipa::path(
+    get,
+    path = "/api/v1/access/grants",
+    operation_id = "grants",
+    tag = "access",
+    params(Paged),
+    responses(
+        (status = 200, description = "Who has which role where", body = Grants,
+         headers(("ETag" = String, description = "For `If-Match` of what changes it"))),
+        Anywhere,
+        Conflict
+    )
+)]
+async fn grants(State(api): State<Api>, uri: Uri) -> Response {
+    let listed = async {
+        let query = Query::of(&uri, &["limit", "cursor"])?;
+        let rows = api.desk().rows().await?;
+        let mut grants: Vec<ShownGrant> = rows.grants.iter().cloned().map(Into::into).collect();
+        let key = |grant: &ShownGrant| format!("{}\n{}\n{}", grant.who, grant.path, grant.role);
+        grants.sort_by_cached_key(key);
+        let next_cursor = query.page(&mut grants, key)?;
+        let page = Grants {
+            grants,
+            next_cursor,
+        };
+        Ok::<_, Refusal>(tagged(&page, &rows, Of::Grants))
+    };
+    listed.await.unwrap_or_else(Refusal::into_response)
+}
+
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct GrantAsk {
+    /// A person, a service, `group:NAME` or `everyone`.
     who: String,
+    /// `reader`, `author`, `reviewer`, `publisher` or `admin`.
     role: String,
+    /// Where, e.g. `prompts/sre/**`; everywhere where it is left out.
     #[serde(default = "everything")]
     path: String,
 }
@@ -316,192 +535,61 @@ fn everything() -> String {
     "**".to_owned()
 }
 
+/// Give a role at a path
+#[utoipa::path(
+    post,
+    path = "/api/v1/access/grants",
+    operation_id = "grant",
+    tag = "access",
+    params(Seen),
+    request_body = GrantAsk,
+    responses(
+        (status = 200, description = "Give a role at a path", body = Done),
+        Anywhere,
+        Conflict,
+        Absent,
+        Changed,
+        Unread,
+        Unfit
+    )
+)]
 async fn give(State(api): State<Api>, request: Request) -> Response {
     let by = by(request.extensions());
+    let desk = api.desk_for(request.headers(), Of::Grants);
     let done = async {
         let ask: GrantAsk = body(request).await?;
-        let changed = api.desk().give(&by, &ask.who, &ask.role, &ask.path).await?;
+        let changed = desk.give(&by, &ask.who, &ask.role, &ask.path).await?;
         Ok(Done { changed })
     };
     answer(done.await)
 }
 
+/// Take a role at a path away
+#[utoipa::path(
+    post,
+    path = "/api/v1/access/grants/revoke",
+    operation_id = "revokeGrant",
+    tag = "access",
+    params(Seen),
+    request_body = GrantAsk,
+    responses(
+        (status = 200, description = "Take a role at a path away", body = Done),
+        Anywhere,
+        Conflict,
+        Changed,
+        Unread,
+        Unfit
+    )
+)]
 async fn take(State(api): State<Api>, request: Request) -> Response {
     let by = by(request.extensions());
+    let desk = api.desk_for(request.headers(), Of::Grants);
     let done = async {
         let ask: GrantAsk = body(request).await?;
-        let changed = api.desk().take(&by, &ask.who, &ask.role, &ask.path).await?;
+        let changed = desk.take(&by, &ask.who, &ask.role, &ask.path).await?;
         Ok(Done { changed })
     };
     answer(done.await)
-}
-
-/// Whose rows an actor is shown: all, or those of one.
-fn shown_of(actor: &Actor, uri: &Uri) -> Result<Option<String>, Refusal> {
-    let query = Query::of(uri, &["of"])?;
-    if actor.may(Action::Administer, "") {
-        return Ok(query.text("of").map(str::to_owned));
-    }
-    Ok(Some(actor.name.to_string()))
-}
-
-#[derive(Serialize)]
-struct ShownToken {
-    prefix: String,
-    owner: String,
-    label: String,
-    role: Option<String>,
-    paths: Vec<String>,
-    made: String,
-    by: String,
-    expires: Option<String>,
-    revoked: Option<String>,
-    used: Option<String>,
-    /// Whether it lets somebody in.
-    live: bool,
-}
-
-impl From<TokenRow> for ShownToken {
-    fn from(row: TokenRow) -> Self {
-        let now = crate::clock::unix_millis();
-        Self {
-            live: row.revoked_at.is_none() && row.expires_at.is_none_or(|at| at > now),
-            paths: row
-                .patterns
-                .iter()
-                .flat_map(|text| text.lines())
-                .map(str::to_owned)
-                .collect(),
-            made: calendar::show(row.created_at),
-            expires: row.expires_at.map(calendar::show),
-            revoked: row.revoked_at.map(calendar::show),
-            used: row.used_at.map(calendar::show),
-            prefix: row.prefix,
-            owner: row.principal,
-            label: row.label,
-            role: row.role,
-            by: row.created_by,
-        }
-    }
-}
-
-async fn tokens(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Response {
-    #[derive(Serialize)]
-    struct Answer {
-        tokens: Vec<ShownToken>,
-    }
-    let listed = async {
-        let of = shown_of(&by(&extensions).actor, &uri)?;
-        api.access.write_used().await;
-        let rows = api.desk().rows().await?;
-        Ok(Answer {
-            tokens: rows
-                .tokens
-                .into_iter()
-                .filter(|row| of.as_ref().is_none_or(|of| row.principal == *of))
-                .map(ShownToken::from)
-                .collect(),
-        })
-    };
-    answer(listed.await)
-}
-
-async fn make_token(State(api): State<Api>, request: Request) -> Response {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Ask {
-        owner: Option<String>,
-        label: String,
-        role: Option<String>,
-        #[serde(default)]
-        paths: Vec<String>,
-        expires_days: Option<u32>,
-        #[serde(default)]
-        no_expiry: bool,
-    }
-    let by = by(request.extensions());
-    let made = async {
-        let ask: Ask = body(request).await?;
-        let ask = TokenAsk {
-            owner: ask.owner,
-            label: ask.label,
-            role: ask.role,
-            paths: ask.paths,
-            ends: match ask.expires_days {
-                _ if ask.no_expiry => Ends::Never,
-                Some(days) => Ends::After(days),
-                None => Ends::Usual,
-            },
-        };
-        api.desk().make_token(&by, &ask).await
-    };
-    answer(made.await)
-}
-
-async fn revoke_token(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    request: Request,
-) -> Response {
-    let by = by(request.extensions());
-    let done = api.desk().revoke_token(&by, &id).await;
-    answer(done.map(|()| Done { changed: true }))
-}
-
-#[derive(Serialize)]
-struct ShownSession {
-    id: String,
-    owner: String,
-    /// The browser, as it calls itself.
-    client: Option<String>,
-    address: Option<String>,
-    began: String,
-    used: String,
-    expires: String,
-    /// Whether it is the one that asks.
-    current: bool,
-}
-
-fn session(row: SessionRow, actor: &Actor) -> ShownSession {
-    let own = matches!(actor.credential(), Some(Credential::Session(id)) if **id == *row.id);
-    ShownSession {
-        current: own,
-        began: calendar::show(row.created_at),
-        used: calendar::show(row.used_at),
-        expires: calendar::show(row.expires_at),
-        id: row.id,
-        owner: row.principal,
-        client: row.client,
-        address: row.address,
-    }
-}
-
-async fn sessions(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Response {
-    #[derive(Serialize)]
-    struct Answer {
-        sessions: Vec<ShownSession>,
-    }
-    let listed = async {
-        let actor = by(&extensions).actor;
-        let of = shown_of(&actor, &uri)?;
-        api.access.write_used().await;
-        let rows = api.desk().rows().await?;
-        Ok(Answer {
-            sessions: rows
-                .sessions
-                .into_iter()
-                .filter(|row| of.as_ref().is_none_or(|of| row.principal == *of))
-                .map(|row| session(row, &actor))
-                .collect(),
-        })
-    };
-    answer(listed.await)
-}
-
-async fn end_session(State(api): State<Api>, Path(id): Path<String>, request: Request) -> Response {
-    let by = by(request.extensions());
-    let done = api.desk().end_session(&by, &id).await;
-    answer(done.map(|()| Done { changed: true }))
 }
 
 impl Api {
@@ -513,5 +601,10 @@ impl Api {
             self.sign_in.clone(),
             self.token_days,
         )
+    }
+
+    /// The same for a request that says what it has seen.
+    fn desk_for(&self, headers: &HeaderMap, of: Of) -> Desk {
+        self.desk().seen(of, seen_tag(headers))
     }
 }

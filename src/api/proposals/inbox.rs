@@ -1,6 +1,7 @@
 //! What waits for somebody: proposals to judge, and answers to their own.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::view::{Summary, own_verdict};
 use super::{Api, Refusal, proposals, talk};
@@ -11,7 +12,8 @@ use crate::proposals::state::State;
 const LOOKED_AT: usize = 200;
 
 /// An answer to a proposal of somebody's own.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = AnsweredProposal)]
 pub struct Answered {
     /// The proposal.
     #[serde(flatten)]
@@ -23,7 +25,7 @@ pub struct Answered {
 }
 
 /// What waits for somebody.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct Inbox {
     /// Proposals that they may judge, and have not at this head.
     pub to_review: Vec<Summary>,

@@ -2,22 +2,26 @@
 //!
 //! What an actor may not read in whole is absent for them.
 
+mod comments;
 pub mod effect;
 pub mod inbox;
+mod undo;
 pub mod view;
 mod write;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{Path, Request, State};
-use axum::http::header::{self, HeaderValue};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, patch, post};
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
+use super::openapi::{Absent, Anywhere, Conflict, Failed, Numbered, Paged, Unfit};
 use super::query::Query;
+use super::tag;
 use super::{Api, Refusal, by, json};
 use crate::access::Actor;
 use crate::gate::Gate;
@@ -25,36 +29,34 @@ use crate::gate::merge::MergeError;
 use crate::gate::propose::ProposingError;
 use crate::gate::publish::PublishError;
 use crate::proposals::state::{self, State as Stands};
-use crate::proposals::{About, Proposals, ProposeError, TalkError, tag};
+use crate::proposals::{About, Proposals, ProposeError, TalkError, tag as tag_of};
 
 use view::Summary;
 
+pub use undo::revert;
 pub(crate) use write::open;
-pub use write::{Said, close, comment, edit, make as revise, merge, resolve, revert, review};
+pub use write::{Said, close, comment, edit, make as revise, merge, resolve, review};
 
 /// Proposals of one answer, unless the request says.
 const SHOWN: i64 = 50;
 /// Proposals of one answer, at most.
 const MOST: i64 = 200;
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/api/v1/inbox", get(waiting))
-        .route("/api/v1/proposals", get(list).post(open))
-        .route("/api/v1/proposals/{number}", get(one).patch(write::change))
-        .route("/api/v1/proposals/{number}/effect", get(what))
-        .route("/api/v1/proposals/{number}/conflicts", get(conflicts))
-        .route("/api/v1/proposals/{number}/revisions", post(write::revise))
-        .route("/api/v1/proposals/{number}/reviews", post(write::give))
-        .route("/api/v1/proposals/{number}/comments", post(write::say))
-        .route(
-            "/api/v1/proposals/{number}/comments/{id}",
-            patch(write::mend),
-        )
-        .route("/api/v1/proposals/{number}/merge", post(write::bring))
-        .route("/api/v1/proposals/{number}/close", post(write::end))
-        .route("/api/v1/proposals/{number}/reopen", post(write::again))
-        .route("/api/v1/proposals/{number}/revert", post(write::undo))
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::default()
+        .routes(routes!(waiting))
+        .routes(routes!(list, write::open))
+        .routes(routes!(one, write::change))
+        .routes(routes!(what))
+        .routes(routes!(conflicts))
+        .routes(routes!(write::revise))
+        .routes(routes!(write::give))
+        .routes(routes!(comments::say))
+        .routes(routes!(comments::mend))
+        .routes(routes!(write::bring))
+        .routes(routes!(write::end))
+        .routes(routes!(write::again))
+        .routes(routes!(undo::undo))
 }
 
 /// The gate and its proposals, where there are any.
@@ -90,23 +92,10 @@ pub async fn about(api: &Api, actor: &Actor, number: i64) -> Result<About, Refus
     proposals.about(row).await.map_err(talk)
 }
 
-/// What the caller says they have seen: `If-Match`, without its quotes. None where they say nothing, or `*`.
-fn seen(headers: &HeaderMap) -> Option<String> {
-    let text = headers
-        .get(header::IF_MATCH)?
-        .to_str()
-        .unwrap_or("?")
-        .trim();
-    let tag = text.strip_prefix("W/").unwrap_or(text).trim_matches('"');
-    (tag != "*").then(|| tag.to_owned())
-}
-
 /// An answer about a proposal as it is now, with its tag.
 fn tagged(row: &crate::store::ProposalRow, value: &impl Serialize) -> Response {
     let mut response = json(value);
-    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", tag(row))) {
-        response.headers_mut().insert(header::ETAG, tag);
-    }
+    tag::etag(&mut response, &tag_of(row));
     response
 }
 
@@ -139,7 +128,7 @@ pub(super) fn talk(error: TalkError) -> Refusal {
     match error {
         TalkError::Absent(_) => Refusal::new(StatusCode::NOT_FOUND, detail),
         TalkError::Forbidden(_) => Refusal::new(StatusCode::FORBIDDEN, detail),
-        TalkError::Changed(_) => Refusal::new(StatusCode::PRECONDITION_FAILED, detail),
+        TalkError::Changed(_, now) => tag::changed(detail, &now),
         TalkError::Review(ref refusal) => {
             let conflict = Refusal::new(StatusCode::CONFLICT, detail);
             match refusal {
@@ -213,14 +202,33 @@ pub async fn page(
     Ok((summaries.collect(), next))
 }
 
+#[derive(Serialize, ToSchema)]
+#[schema(as = ProposalPage)]
+struct Answer {
+    /// Newest first.
+    proposals: Vec<Summary>,
+    /// What `cursor` says to get those before; none where there are none.
+    next_cursor: Option<String>,
+}
+
+/// Proposals
+#[utoipa::path(
+    get,
+    path = "/api/v1/proposals",
+    operation_id = "proposals",
+    tag = "proposals",
+    params(
+        ("state" = Option<String>, Query, description = "`open`, `merged`, `closed` or `all`; open where it is left out"),
+        Paged
+    ),
+    responses(
+        (status = 200, description = "Proposals, newest first", body = Answer),
+        Anywhere,
+        Conflict,
+        Failed
+    )
+)]
 async fn list(State(api): State<Api>, uri: Uri, request: Request) -> Response {
-    #[derive(Serialize)]
-    struct Answer {
-        /// Newest first.
-        proposals: Vec<Summary>,
-        /// What `cursor` says to get those before; none where there are none.
-        next: Option<i64>,
-    }
     let actor = by(request.extensions()).actor;
     drop(request);
     let answer = async {
@@ -243,11 +251,31 @@ async fn list(State(api): State<Api>, uri: Uri, request: Request) -> Response {
         let limit = query.number("limit", 1, MOST)?.unwrap_or(SHOWN);
         let before = query.number("cursor", 1, i64::MAX)?;
         let (proposals, next) = page(&api, &actor, stands, before, limit).await?;
-        Ok(json(&Answer { proposals, next }))
+        Ok(json(&Answer {
+            proposals,
+            next_cursor: next.map(|number| number.to_string()),
+        }))
     };
     answer.await.unwrap_or_else(Refusal::into_response)
 }
 
+/// A proposal in full
+#[utoipa::path(
+    get,
+    path = "/api/v1/proposals/{number}",
+    operation_id = "proposal",
+    tag = "proposals",
+    params(Numbered),
+    responses(
+        (status = 200, description = "A proposal in full", body = view::Detail,
+         headers(("ETag" = String, description = "For `If-Match` of what changes it"))),
+        Anywhere,
+        Absent,
+        Conflict,
+        Unfit,
+        Failed
+    )
+)]
 async fn one(State(api): State<Api>, Path(text): Path<String>, request: Request) -> Response {
     let actor = by(request.extensions()).actor;
     drop(request);
@@ -259,6 +287,23 @@ async fn one(State(api): State<Api>, Path(text): Path<String>, request: Request)
     answer.await.unwrap_or_else(Refusal::into_response)
 }
 
+/// What a proposal does: its files, and what every prompt that it reaches renders to
+#[utoipa::path(
+    get,
+    path = "/api/v1/proposals/{number}/effect",
+    operation_id = "proposalEffect",
+    tag = "proposals",
+    params(Numbered),
+    responses(
+        (status = 200, description = "What a proposal does: its files, and what every prompt that it reaches renders to", body = crate::versions::effect::Effect,
+         headers(("ETag" = String, description = "For `If-Match` of what changes it"))),
+        Anywhere,
+        Absent,
+        Conflict,
+        Unfit,
+        Failed
+    )
+)]
 async fn what(State(api): State<Api>, Path(text): Path<String>, request: Request) -> Response {
     let actor = by(request.extensions()).actor;
     drop(request);
@@ -270,6 +315,23 @@ async fn what(State(api): State<Api>, Path(text): Path<String>, request: Request
     answer.await.unwrap_or_else(Refusal::into_response)
 }
 
+/// What of a proposal conflicts with main
+#[utoipa::path(
+    get,
+    path = "/api/v1/proposals/{number}/conflicts",
+    operation_id = "proposalConflicts",
+    tag = "proposals",
+    params(Numbered),
+    responses(
+        (status = 200, description = "What of a proposal conflicts with main", body = view::Conflicts,
+         headers(("ETag" = String, description = "For `If-Match` of what changes it"))),
+        Anywhere,
+        Absent,
+        Conflict,
+        Unfit,
+        Failed
+    )
+)]
 async fn conflicts(State(api): State<Api>, Path(text): Path<String>, request: Request) -> Response {
     let actor = by(request.extensions()).actor;
     drop(request);
@@ -281,6 +343,19 @@ async fn conflicts(State(api): State<Api>, Path(text): Path<String>, request: Re
     answer.await.unwrap_or_else(Refusal::into_response)
 }
 
+/// What waits for who asks
+#[utoipa::path(
+    get,
+    path = "/api/v1/inbox",
+    operation_id = "inbox",
+    tag = "proposals",
+    responses(
+        (status = 200, description = "What waits for who asks", body = inbox::Inbox),
+        Anywhere,
+        Conflict,
+        Failed
+    )
+)]
 async fn waiting(State(api): State<Api>, request: Request) -> Response {
     let actor = by(request.extensions()).actor;
     drop(request);

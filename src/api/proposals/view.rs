@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{Api, Refusal, effect, internal, merging, proposals};
 use crate::access::{Action, Actor};
@@ -24,7 +25,8 @@ fn touched(row: &ProposalRow) -> Vec<String> {
 }
 
 /// A proposal in a list.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Proposal)]
 pub struct Summary {
     /// Its number.
     pub number: i64,
@@ -67,7 +69,8 @@ impl Summary {
 }
 
 /// A push to a proposal.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ProposalRevision)]
 pub struct Revision {
     /// From 1.
     pub revision: i64,
@@ -80,7 +83,8 @@ pub struct Revision {
 }
 
 /// A verdict.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ProposalReview)]
 pub struct Review {
     /// From 1.
     pub id: i64,
@@ -99,7 +103,7 @@ pub struct Review {
 }
 
 /// Where a thread stands.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ThreadPlace {
     /// The file.
     pub path: String,
@@ -123,7 +127,8 @@ pub struct ThreadPlace {
 }
 
 /// A comment.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ProposalComment)]
 pub struct Comment {
     /// From 1.
     pub id: i64,
@@ -138,7 +143,8 @@ pub struct Comment {
 }
 
 /// Comments that answer each other.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = CommentThread)]
 pub struct Thread {
     /// The id of its first comment.
     pub thread: i64,
@@ -151,7 +157,8 @@ pub struct Thread {
 }
 
 /// Why it cannot be merged.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = MergeRefusal)]
 pub struct Why {
     /// One word.
     pub code: &'static str,
@@ -160,7 +167,8 @@ pub struct Why {
 }
 
 /// A rule of approvals it falls under.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = NeededApprovals)]
 pub struct Approvals {
     /// Files that the rule covers.
     pub paths: Vec<String>,
@@ -173,13 +181,15 @@ pub struct Approvals {
 }
 
 /// A problem that the check finds.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ProposalProblem)]
 pub struct Problem {
     /// `error` or `warning`.
     pub severity: &'static str,
     /// One word.
     pub code: &'static str,
     /// The file.
+    #[schema(value_type = String)]
     pub path: Arc<str>,
     /// The line, from 1; 0 for the whole file.
     pub line: u32,
@@ -193,7 +203,8 @@ pub struct Problem {
 }
 
 /// What whoever asks may do with it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = MayDo)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a button of its own")]
 pub struct May {
     /// Comment on it.
@@ -211,7 +222,8 @@ pub struct May {
 }
 
 /// A proposal in full.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ProposalDetail)]
 pub struct Detail {
     /// As in lists.
     #[serde(flatten)]
@@ -488,7 +500,8 @@ fn stands<R: FnMut(&str, &str) -> Option<String>>(
 }
 
 /// A file that both sides have changed; a side is none where it has no such file, or where that is no text.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ConflictingFile)]
 pub struct ConflictView {
     /// Its path.
     pub path: String,
@@ -503,7 +516,8 @@ pub struct ConflictView {
 }
 
 /// What conflicts, and what a resolution names.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ProposalConflicts)]
 pub struct Conflicts {
     /// The head, which a resolution gives as `base`.
     pub head: String,

@@ -7,46 +7,53 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{
-    Api, Refusal, about, by, effect, internal, json, merging, number, proposals, proposing, seen,
-    tagged, talk,
+    Api, Refusal, about, by, effect, internal, json, merging, number, proposals, proposing, tag_of,
+    tagged, talk, view,
 };
 use crate::access::By;
-use crate::api::changes::{self, NewContent};
+use crate::api::changes::{self, Answer as Merged, NewContent};
+use crate::api::openapi::{
+    Absent, Anywhere, Changed, Conflict, Failed, Numbered, Seen, Unfit, Unreached, Unread,
+};
+use crate::api::tag::{seen_tag, unchanged};
 use crate::api::{parse, read};
 use crate::gate::propose::Proposing;
 use crate::gate::publish::Published;
-use crate::git::commit::Edit;
 use crate::proposals::place::Quote;
 use crate::proposals::review::Verdict;
 use crate::proposals::state::State as Stands;
-use crate::proposals::{NewComment, Place, Written};
+use crate::proposals::{NewComment, Written};
 use crate::store::{CommentRow, ReviewRow};
 
 /// Longest request that holds no files, in bytes.
-const MAX_BODY: usize = 512 * 1024;
+pub(super) const MAX_BODY: usize = 512 * 1024;
 /// Longest title, in characters.
 const MAX_TITLE: usize = 200;
 
 /// A request: who makes it, what they have seen, and what they ask.
-struct Asked<T> {
-    by: By,
-    seen: Option<String>,
-    ask: T,
+pub(super) struct Asked<T> {
+    pub(super) by: By,
+    pub(super) seen: Option<String>,
+    pub(super) ask: T,
 }
 
-async fn asked<T: DeserializeOwned>(request: Request, most: usize) -> Result<Asked<T>, Refusal> {
+pub(super) async fn asked<T: DeserializeOwned>(
+    request: Request,
+    most: usize,
+) -> Result<Asked<T>, Refusal> {
     let (parts, body) = request.into_parts();
     let body = read(&parts.headers, body, most, "a limit of this release").await?;
     Ok(Asked {
         by: by(&parts.extensions),
-        seen: seen(&parts.headers),
+        seen: seen_tag(&parts.headers),
         ask: parse(&body)?,
     })
 }
 
-fn wrong(detail: impl Into<String>) -> Refusal {
+pub(super) fn wrong(detail: impl Into<String>) -> Refusal {
     Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
 }
 
@@ -61,12 +68,18 @@ fn title(text: &str) -> Result<String, Refusal> {
 }
 
 /// What came of a proposal that was opened or revised.
-#[derive(Debug, Clone, Serialize)]
-struct Opened {
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ProposalWritten)]
+pub(super) struct Opened {
+    /// Its number.
     number: i64,
+    /// The commit that is proposed now.
     head: String,
+    /// How often something was pushed to it.
     revision: i64,
+    /// What it is about.
     title: String,
+    /// What the check and the audit have to say of it, a line each.
     lines: Vec<String>,
 }
 
@@ -85,7 +98,7 @@ pub async fn make(api: &Api, by: By, ask: Proposing) -> Result<(Written, Vec<Str
         .map_err(proposing)
 }
 
-fn opened(status: StatusCode, (written, lines): (Written, Vec<String>)) -> Response {
+pub(super) fn opened(status: StatusCode, (written, lines): (Written, Vec<String>)) -> Response {
     let row = &written.proposal;
     let mut response = tagged(
         row,
@@ -106,23 +119,43 @@ fn opened(status: StatusCode, (written, lines): (Written, Vec<String>)) -> Respo
     response
 }
 
-/// Answers a request for a proposal; forms of pages come here as well.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ProposalAsk)]
+struct AskOpen {
+    /// One line that says what the change is for.
+    title: String,
+    /// What else there is to say of it.
+    #[serde(default)]
+    message: Option<String>,
+    /// The commit of main that the edits were made from.
+    base: String,
+    /// What each file holds afterwards, by path; null deletes it.
+    #[serde(alias = "changes")]
+    files: BTreeMap<String, Option<NewContent>>,
+}
+
+/// Propose a change of files
+#[utoipa::path(
+    post,
+    path = "/api/v1/proposals",
+    operation_id = "propose",
+    tag = "proposals",
+    request_body = AskOpen,
+    responses(
+        (status = 201, description = "Propose a change of files", body = Opened,
+         headers(("ETag" = String, description = "For `If-Match` of what changes it"))),
+        Anywhere,
+        Conflict,
+        Unread,
+        Unfit,
+        Failed,
+        Unreached
+    )
+)]
 pub(crate) async fn open(State(api): State<Api>, request: Request) -> Response {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Ask {
-        title: String,
-        /// What else there is to say of it.
-        #[serde(default)]
-        message: Option<String>,
-        /// The commit of main that the edits were made from.
-        base: String,
-        /// What each file holds afterwards, by path; null deletes it.
-        #[serde(alias = "changes")]
-        files: BTreeMap<String, Option<NewContent>>,
-    }
     let answer = async {
-        let Asked { by, ask, .. } = asked::<Ask>(request, changes::MAX_BODY).await?;
+        let Asked { by, ask, .. } = asked::<AskOpen>(request, changes::MAX_BODY).await?;
         let title = title(&ask.title)?;
         let body = ask.message.unwrap_or_default().trim().to_owned();
         let text = if body.is_empty() {
@@ -144,28 +177,57 @@ pub(crate) async fn open(State(api): State<Api>, request: Request) -> Response {
     answer.await.unwrap_or_else(Refusal::into_response)
 }
 
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = RevisionAsk)]
+struct AskRevise {
+    /// The head that the edits were made from.
+    base: String,
+    /// The tip of main that is merged into it; `files` then says what the files with conflicts are to hold.
+    #[serde(default)]
+    merges: Option<String>,
+    /// What each file holds afterwards, by path; null deletes it.
+    #[serde(alias = "changes", default)]
+    files: BTreeMap<String, Option<NewContent>>,
+    /// The message of the commit.
+    #[serde(default)]
+    message: Option<String>,
+}
+
+/// Put another commit on a proposal
+#[utoipa::path(
+    post,
+    path = "/api/v1/proposals/{number}/revisions",
+    operation_id = "revise",
+    tag = "proposals",
+    params(Numbered, Seen),
+    request_body = AskRevise,
+    responses(
+        (status = 200, description = "Put another commit on a proposal", body = Opened,
+         headers(("ETag" = String, description = "For `If-Match` of what changes it"))),
+        Anywhere,
+        Absent,
+        Conflict,
+        Changed,
+        Unread,
+        Unfit,
+        Failed,
+        Unreached
+    )
+)]
 pub(super) async fn revise(
     State(api): State<Api>,
     Path(text): Path<String>,
     request: Request,
 ) -> Response {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Ask {
-        /// The head that the edits were made from.
-        base: String,
-        /// The tip of main that is merged into it; `files` then says what the files with conflicts are to hold.
-        #[serde(default)]
-        merges: Option<String>,
-        #[serde(alias = "changes", default)]
-        files: BTreeMap<String, Option<NewContent>>,
-        /// The message of the commit.
-        #[serde(default)]
-        message: Option<String>,
-    }
     let answer = async {
         let number = number(&text)?;
-        let Asked { by, ask, .. } = asked::<Ask>(request, changes::MAX_BODY).await?;
+        let Asked { by, seen, ask } = asked::<AskRevise>(request, changes::MAX_BODY).await?;
+        if seen.is_some() {
+            // `base` is what two that come at once are told apart by
+            let now = about(&api, &by.actor, number).await?.row;
+            unchanged(seen.as_deref(), &tag_of(&now))?;
+        }
         let text = match (&ask.message, &ask.merges) {
             (Some(message), _) => message.clone(),
             (None, Some(_)) => format!("Merge main into proposal {number}"),
@@ -235,29 +297,57 @@ pub async fn review(
     Ok((row, noted.into_iter().collect()))
 }
 
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ReviewAsk)]
+struct AskReview {
+    /// `approve`, `request-changes` or `comment`.
+    verdict: String,
+    /// The head that was judged.
+    head: String,
+    /// What to say with it.
+    #[serde(default)]
+    message: String,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ReviewGiven)]
+struct Given {
+    /// From 1.
+    id: i64,
+    /// What the audit has to say of it, a line each.
+    lines: Vec<String>,
+}
+
+/// Judge a proposal
+#[utoipa::path(
+    post,
+    path = "/api/v1/proposals/{number}/reviews",
+    operation_id = "review",
+    tag = "proposals",
+    params(Numbered, Seen),
+    request_body = AskReview,
+    responses(
+        (status = 201, description = "Judge a proposal", body = Given,
+         headers(("ETag" = String, description = "For `If-Match` of what changes it"))),
+        Anywhere,
+        Absent,
+        Conflict,
+        Changed,
+        Unread,
+        Unfit,
+        Failed,
+        Unreached
+    )
+)]
 pub(super) async fn give(
     State(api): State<Api>,
     Path(text): Path<String>,
     request: Request,
 ) -> Response {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Ask {
-        /// `approve`, `request-changes` or `comment`.
-        verdict: String,
-        /// The head that was judged.
-        head: String,
-        #[serde(default)]
-        message: String,
-    }
-    #[derive(Serialize)]
-    struct Answer {
-        id: i64,
-        lines: Vec<String>,
-    }
     let answer = async {
         let number = number(&text)?;
-        let Asked { by, seen, ask } = asked::<Ask>(request, MAX_BODY).await?;
+        let Asked { by, seen, ask } = asked::<AskReview>(request, MAX_BODY).await?;
         let said = Said { tag: seen };
         let (id, lines) = if let Some(verdict) = Verdict::parse(&ask.verdict) {
             let given = (verdict, &*ask.message, &*ask.head);
@@ -274,7 +364,7 @@ pub(super) async fn give(
             return Err(wrong("`verdict` is approve, request-changes or comment"));
         };
         let row = about(&api, &by.actor, number).await?.row;
-        let mut response = tagged(&row, &Answer { id, lines });
+        let mut response = tagged(&row, &Given { id, lines });
         *response.status_mut() = StatusCode::CREATED;
         Ok(response)
     };
@@ -323,115 +413,6 @@ pub async fn edit(
     done.map_err(talk)
 }
 
-/// Where a comment is to stand, as a request says it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AskedPlace {
-    path: String,
-    /// `old` or `new`; the text after the change where it is left out.
-    #[serde(default)]
-    side: Option<String>,
-    line: u32,
-    #[serde(default)]
-    example: Option<String>,
-    #[serde(default)]
-    message: Option<u32>,
-}
-
-impl AskedPlace {
-    fn place(self) -> Result<Place, Refusal> {
-        let old = match self.side.as_deref() {
-            None | Some("new") => false,
-            Some("old") => true,
-            Some(_) => return Err(wrong("`side` is old or new")),
-        };
-        let rendered = match (self.example, self.message) {
-            (None, None) => None,
-            (Some(example), message) => Some((example, message.unwrap_or(0))),
-            (None, Some(_)) => return Err(wrong("`message` needs `example`, whose message it is")),
-        };
-        Ok(Place {
-            path: self.path,
-            old,
-            line: self.line,
-            rendered,
-            quote: None,
-        })
-    }
-}
-
-pub(super) async fn say(
-    State(api): State<Api>,
-    Path(text): Path<String>,
-    request: Request,
-) -> Response {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Ask {
-        message: String,
-        /// The thread it answers.
-        #[serde(default)]
-        thread: Option<i64>,
-        #[serde(default)]
-        place: Option<AskedPlace>,
-    }
-    #[derive(Serialize)]
-    struct Answer {
-        id: i64,
-        thread: i64,
-    }
-    let answer = async {
-        let number = number(&text)?;
-        let Asked { by, seen, ask } = asked::<Ask>(request, MAX_BODY).await?;
-        let new = NewComment {
-            body: ask.message,
-            thread: ask.thread,
-            place: ask.place.map(AskedPlace::place).transpose()?,
-        };
-        let made = comment(&api, &by, number, &Said { tag: seen }, new).await?;
-        let row = about(&api, &by.actor, number).await?.row;
-        let mut response = tagged(
-            &row,
-            &Answer {
-                id: made.id,
-                thread: made.thread,
-            },
-        );
-        *response.status_mut() = StatusCode::CREATED;
-        Ok::<_, Refusal>(response)
-    };
-    answer.await.unwrap_or_else(Refusal::into_response)
-}
-
-pub(super) async fn mend(
-    State(api): State<Api>,
-    Path((text, id)): Path<(String, String)>,
-    request: Request,
-) -> Response {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Ask {
-        #[serde(default)]
-        message: Option<String>,
-        /// Of the first comment of a thread.
-        #[serde(default)]
-        resolved: Option<bool>,
-    }
-    let answer = async {
-        let at = (number(&text)?, number(&id)?);
-        let Asked { by, seen, ask } = asked::<Ask>(request, MAX_BODY).await?;
-        let said = Said { tag: seen };
-        match (ask.message, ask.resolved) {
-            (Some(message), None) => edit(&api, &by, at, &said, &message).await?,
-            (None, Some(resolved)) => resolve(&api, &by, at, &said, resolved).await?,
-            _ => return Err(wrong("say one of `message` and `resolved`")),
-        }
-        let row = about(&api, &by.actor, at.0).await?.row;
-        Ok(tagged(&row, &serde_json::json!({ "id": at.1 })))
-    };
-    answer.await.unwrap_or_else(Refusal::into_response)
-}
-
 /// Merges a proposal whose head is the one that was seen; whoever hangs up has it merged all the same, or not at all.
 pub async fn merge(
     api: &Api,
@@ -453,28 +434,44 @@ pub async fn merge(
         .map_err(merging)
 }
 
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct MergeAsk {
+    /// The head that was seen; no other is merged.
+    head: String,
+}
+
+/// Merge a proposal
+#[utoipa::path(
+    post,
+    path = "/api/v1/proposals/{number}/merge",
+    operation_id = "merge",
+    tag = "proposals",
+    params(Numbered, Seen),
+    request_body = MergeAsk,
+    responses(
+        (status = 200, description = "Merge a proposal", body = Merged),
+        Anywhere,
+        Absent,
+        Conflict,
+        Changed,
+        Unread,
+        Unfit,
+        Failed,
+        Unreached
+    )
+)]
 pub(super) async fn bring(
     State(api): State<Api>,
     Path(text): Path<String>,
     request: Request,
 ) -> Response {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Ask {
-        /// The head that was seen; no other is merged.
-        head: String,
-    }
-    #[derive(Serialize)]
-    struct Answer {
-        commit: String,
-        lines: Vec<String>,
-    }
     let answer = async {
         let number = number(&text)?;
-        let Asked { by, seen, ask } = asked::<Ask>(request, MAX_BODY).await?;
+        let Asked { by, seen, ask } = asked::<MergeAsk>(request, MAX_BODY).await?;
         let said = Said { tag: seen };
         let Published { commit, lines } = merge(&api, by, number, said, ask.head).await?;
-        Ok::<_, Refusal>(json(&Answer { commit, lines }))
+        Ok::<_, Refusal>(json(&Merged { commit, lines }))
     };
     answer.await.unwrap_or_else(Refusal::into_response)
 }
@@ -504,7 +501,7 @@ pub async fn close(
 }
 
 /// A request that asks for nothing but what its URL says.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
@@ -519,9 +516,30 @@ async fn becomes(api: &Api, text: &str, request: Request, to: Stands) -> Result<
         (Some(to), None, None),
     )
     .await?;
-    Ok(tagged(&row, &super::view::Summary::of(&row, 0)))
+    Ok(tagged(&row, &view::Summary::of(&row, 0)))
 }
 
+/// Close a proposal
+#[utoipa::path(
+    post,
+    path = "/api/v1/proposals/{number}/close",
+    operation_id = "close",
+    tag = "proposals",
+    params(Numbered, Seen),
+    request_body = Nothing,
+    responses(
+        (status = 200, description = "Close a proposal", body = view::Summary,
+         headers(("ETag" = String, description = "For `If-Match` of what changes it"))),
+        Anywhere,
+        Absent,
+        Conflict,
+        Changed,
+        Unread,
+        Unfit,
+        Failed,
+        Unreached
+    )
+)]
 pub(super) async fn end(
     State(api): State<Api>,
     Path(text): Path<String>,
@@ -531,6 +549,27 @@ pub(super) async fn end(
     answer.unwrap_or_else(Refusal::into_response)
 }
 
+/// Open a closed proposal again
+#[utoipa::path(
+    post,
+    path = "/api/v1/proposals/{number}/reopen",
+    operation_id = "reopen",
+    tag = "proposals",
+    params(Numbered, Seen),
+    request_body = Nothing,
+    responses(
+        (status = 200, description = "Open a closed proposal again", body = view::Summary,
+         headers(("ETag" = String, description = "For `If-Match` of what changes it"))),
+        Anywhere,
+        Absent,
+        Conflict,
+        Changed,
+        Unread,
+        Unfit,
+        Failed,
+        Unreached
+    )
+)]
 pub(super) async fn again(
     State(api): State<Api>,
     Path(text): Path<String>,
@@ -540,121 +579,49 @@ pub(super) async fn again(
     answer.unwrap_or_else(Refusal::into_response)
 }
 
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ProposalChange {
+    /// What it is about; as it is where it is left out.
+    #[serde(default)]
+    title: Option<String>,
+    /// What its author says beside the title; as it is where it is left out.
+    #[serde(default)]
+    message: Option<String>,
+}
+
+/// Change the title of a proposal, or what its author says
+#[utoipa::path(
+    patch,
+    path = "/api/v1/proposals/{number}",
+    operation_id = "changeProposal",
+    tag = "proposals",
+    params(Numbered, Seen),
+    request_body = ProposalChange,
+    responses(
+        (status = 200, description = "Change the title of a proposal, or what its author says", body = view::Summary,
+         headers(("ETag" = String, description = "For `If-Match` of what changes it"))),
+        Anywhere,
+        Absent,
+        Conflict,
+        Changed,
+        Unread,
+        Unfit,
+        Failed,
+        Unreached
+    )
+)]
 pub(super) async fn change(
     State(api): State<Api>,
     Path(text): Path<String>,
     request: Request,
 ) -> Response {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Ask {
-        #[serde(default)]
-        title: Option<String>,
-        #[serde(default)]
-        message: Option<String>,
-    }
     let answer = async {
         let number = number(&text)?;
-        let Asked { by, seen, ask } = asked::<Ask>(request, MAX_BODY).await?;
+        let Asked { by, seen, ask } = asked::<ProposalChange>(request, MAX_BODY).await?;
         let change = (None, ask.title.as_deref(), ask.message.as_deref());
         let row = close(&api, &by, number, &Said { tag: seen }, change).await?;
-        Ok::<_, Refusal>(tagged(&row, &super::view::Summary::of(&row, 0)))
-    };
-    answer.await.unwrap_or_else(Refusal::into_response)
-}
-
-/// What takes a merged proposal back: edits of main as it is now, which is given with them.
-async fn reverting(
-    api: &Api,
-    by: &By,
-    number: i64,
-) -> Result<(String, String, Vec<Edit>), Refusal> {
-    let about = about(api, &by.actor, number).await?;
-    let (Some(merge), Some(main)) = (about.row.merge_commit.clone(), about.main.clone()) else {
-        let detail = match about.state() {
-            Stands::Merged => format!(
-                "proposal {number} came to main by a push, not by a merge made here; take it back with git revert"
-            ),
-            _ => format!(
-                "proposal {number} is {}; only what is merged is taken back",
-                about.row.state
-            ),
-        };
-        return Err(Refusal::new(StatusCode::CONFLICT, detail));
-    };
-    let Some(repository) = api.registry.library().repository().cloned() else {
-        return Err(internal(&"there is no repository"));
-    };
-    let tip = main.clone();
-    let found = tokio::task::spawn_blocking(move || repository.reverting(&tip, &merge))
-        .await
-        .map_err(|error| internal(&error))?
-        .map_err(|error| internal(&error))?;
-    match found {
-        Ok(edits) if edits.is_empty() => Err(Refusal::new(
-            StatusCode::CONFLICT,
-            format!(
-                "main has nothing of proposal {number} any more: there is nothing to take back"
-            ),
-        )),
-        Ok(edits) => Ok((main, about.row.title, edits)),
-        Err(conflicts) => {
-            let paths: Vec<String> = conflicts.into_iter().map(|c| c.path).collect();
-            Err(Refusal::new(
-                StatusCode::CONFLICT,
-                format!(
-                    "{} changed on main since proposal {number}; edit by hand, or git revert",
-                    crate::proposals::review::named(&paths)
-                ),
-            ))
-        }
-    }
-}
-
-/// Proposes to take a merged proposal back.
-pub async fn revert(
-    api: &Api,
-    by: By,
-    number: i64,
-    why: &str,
-) -> Result<(Written, Vec<String>), Refusal> {
-    let (main, of, edits) = reverting(api, &by, number).await?;
-    let title = crate::proposals::state::title(&format!("Revert proposal {number}: {of}"));
-    let body = why.trim().to_owned();
-    let text = if body.is_empty() {
-        title.clone()
-    } else {
-        format!("{title}\n\n{body}")
-    };
-    let ask = Proposing {
-        message: changes::message(&text)?,
-        title: Some(title),
-        body: Some(body),
-        base: main,
-        number: None,
-        merges: None,
-        edits,
-    };
-    make(api, by, ask).await
-}
-
-pub(super) async fn undo(
-    State(api): State<Api>,
-    Path(text): Path<String>,
-    request: Request,
-) -> Response {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Ask {
-        /// Why.
-        #[serde(default)]
-        message: String,
-    }
-    let answer = async {
-        let number = number(&text)?;
-        let Asked { by, ask, .. } = asked::<Ask>(request, MAX_BODY).await?;
-        let made = revert(&api, by, number, &ask.message).await?;
-        Ok::<_, Refusal>(opened(StatusCode::CREATED, made))
+        Ok::<_, Refusal>(tagged(&row, &view::Summary::of(&row, 0)))
     };
     answer.await.unwrap_or_else(Refusal::into_response)
 }

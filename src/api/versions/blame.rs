@@ -7,9 +7,11 @@ use axum::extract::{Path, State};
 use axum::http::{Extensions, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{Known, ShownCommit, blocking, internal, known, number};
 use crate::access::Action;
+use crate::api::openapi::{Absent, Anywhere, Failed, Named, Unfit};
 use crate::api::preview::at_refusal;
 use crate::api::query::Query;
 use crate::api::{Api, Refusal, by, json};
@@ -18,7 +20,8 @@ use crate::registry::AtError;
 use crate::versions::blame;
 
 /// The lines of a version.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Blame)]
 struct Lines {
     /// The prompt.
     name: String,
@@ -31,7 +34,8 @@ struct Lines {
 }
 
 /// A line.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = BlameLine)]
 struct Line {
     /// What it says, without what ends it.
     text: String,
@@ -40,17 +44,36 @@ struct Line {
 }
 
 /// A version that lines are from.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = BlameVersion)]
 struct Origin {
     /// Its number.
     version: u64,
     /// Where the prompt was then.
+    #[schema(value_type = String)]
     path: Arc<str>,
     #[serde(flatten)]
     of: ShownCommit,
 }
 
-/// Which version each line of a prompt is from: of the newest, or of `?at=v3`.
+/// Which version each line is from
+#[utoipa::path(
+    get,
+    path = "/api/v1/prompts/{name}/blame",
+    operation_id = "blame",
+    tag = "versions",
+    params(
+        Named,
+        ("at" = Option<String>, Query, description = "The version whose lines are asked for, such as `v3`, or a label; the newest where it is left out")
+    ),
+    responses(
+        (status = 200, description = "Its lines, and where each is from", body = Lines),
+        Anywhere,
+        Absent,
+        Unfit,
+        Failed
+    )
+)]
 pub(super) async fn blame(
     State(api): State<Api>,
     Path(name): Path<String>,

@@ -167,9 +167,10 @@ async fn what_was_used_and_delivered_is_told_of_what_is_read() {
         .await
         .json();
     assert_eq!(one["deliveries"].as_array().unwrap().len(), 1, "{one}");
-    let next = format!("/api/v1/deliveries?cursor={}", one["next"]);
+    let cursor = one["next_cursor"].as_str().unwrap();
+    let next = format!("/api/v1/deliveries?cursor={cursor}");
     let rest = server.get("duty", &next).await.json();
-    assert_eq!(rest, json!({ "deliveries": [], "next": null }));
+    assert_eq!(rest, json!({ "deliveries": [], "next_cursor": null }));
 }
 
 #[tokio::test(flavor = "multi_thread")]

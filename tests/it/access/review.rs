@@ -218,7 +218,7 @@ async fn what_somebody_may_not_read_looks_absent() {
         assert_eq!(String::from_utf8_lossy(&hidden.body), absent);
     }
     let list = server.get("outside", "/api/v1/proposals").await.json();
-    assert_eq!(list, json!({ "proposals": [], "next": null }));
+    assert_eq!(list, json!({ "proposals": [], "next_cursor": null }));
     assert_eq!(
         server.get("outside", "/api/v1/inbox").await.json()["to_review"],
         json!([])

@@ -14,6 +14,7 @@ use crate::support::http::send;
 pub(super) fn routed() -> BTreeMap<String, BTreeSet<String>> {
     let mut out: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let method = Regex::new(r"\b(get|post|put|patch|delete|any)\(").unwrap();
+    let described = Regex::new(r#"utoipa::path\(\s*(\w+),\s*path =\s*"([^"]+)""#).unwrap();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -38,6 +39,11 @@ pub(super) fn routed() -> BTreeMap<String, BTreeSet<String>> {
                         .captures_iter(handlers)
                         .map(|found| found[1].to_uppercase());
                     out.entry(url.to_owned()).or_default().extend(methods);
+                }
+                // those of the API stand in what describes them
+                for found in described.captures_iter(&text) {
+                    let methods = out.entry(found[2].to_owned()).or_default();
+                    methods.insert(found[1].to_uppercase());
                 }
             }
         }

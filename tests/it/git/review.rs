@@ -724,15 +724,15 @@ async fn lists_have_pages_and_urls_are_read_strictly() {
         .await
         .json();
     assert_eq!(
-        (&page["proposals"][0]["number"], &page["next"]),
-        (&json!(3), &json!(2))
+        (&page["proposals"][0]["number"], &page["next_cursor"]),
+        (&json!(3), &json!("2"))
     );
     let page = host
         .ask("GET", "/api/v1/proposals?limit=2&cursor=2", &Value::Null)
         .await
         .json();
     assert_eq!(
-        (&page["proposals"][0]["number"], &page["next"]),
+        (&page["proposals"][0]["number"], &page["next_cursor"]),
         (&json!(1), &Value::Null)
     );
     refused(

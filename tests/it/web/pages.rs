@@ -14,6 +14,7 @@ const PAGES: &[&str] = &[
     "/prompts/incident-triage/blame",
     "/connect",
     "/activity",
+    "/api",
 ];
 
 #[tokio::test]

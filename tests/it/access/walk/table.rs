@@ -144,8 +144,10 @@ pub(super) const ROWS: &[Row] = &[
     does("POST /prompts/{name}/complete", Of::Prompt, READ, r#"{"argument":"of","value":""}"#, [404, 404, 200]),
     reads("GET /prompts/{name}/versions", Of::Prompt),
     reads("GET /prompts/{name}/diff?from=v1&to=v2", Of::Prompt),
+    reads("GET /prompts/{name}/blame", Of::Prompt).says(Says::Inside),
     reads("GET /api/v1/prompts/{name}/versions", Of::Prompt),
     reads("GET /api/v1/prompts/{name}/diff?from=v1&to=v2", Of::Prompt).says(Says::Inside),
+    reads("GET /api/v1/prompts/{name}/blame", Of::Prompt).says(Says::Inside),
     reads("GET /edit/{*path}", Of::File),
     reads("GET /editor/file?path=@path", Of::File),
     does("GET /editor/place?path=prompts/@word/new.md", Of::Prompt, PROPOSE, "", [422, 422, 200]),
@@ -229,7 +231,14 @@ pub(super) const OTHERS: &[(&str, &[&str])] = &[
     ),
     (
         "the same for everyone",
-        &["/assets/{file}", "/favicon.ico", "/language", "/connect"],
+        &[
+            "/assets/{file}",
+            "/favicon.ico",
+            "/language",
+            "/connect",
+            "/api",
+            "/api/v1/openapi.json",
+        ],
     ),
     (
         "their methods are the rows of mcp.rs",

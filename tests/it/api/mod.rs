@@ -1,0 +1,5 @@
+//! The JSON API: what it says of itself, its pages of lists, and writes that say what was seen.
+
+mod description;
+mod lists;
+mod tags;
