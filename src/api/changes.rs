@@ -39,16 +39,21 @@ struct Ask {
     /// The commit of main that the edits were made from; none for an empty library.
     base: Option<String>,
     /// What each file holds afterwards, by path; null deletes it.
-    files: BTreeMap<String, Option<NewContent>>,
+    files: BTreeMap<String, NewFile>,
     /// The commit's message: a subject line, and more after a blank line.
     message: String,
 }
+
+/// The content of a file; null deletes it.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(transparent)]
+pub(super) struct NewFile(Option<NewContent>);
 
 /// The content of a file.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = FileContent)]
-pub(super) enum NewContent {
+enum NewContent {
     /// Text.
     Text(String),
     /// Bytes, in base64.
@@ -228,7 +233,7 @@ pub(crate) fn gate(api: &Api) -> Result<&Arc<Gate>, Refusal> {
 }
 
 /// What happens to which file, by paths that git would take on any system.
-pub(super) fn edits(files: BTreeMap<String, Option<NewContent>>) -> Result<Vec<Edit>, Refusal> {
+pub(super) fn edits(files: BTreeMap<String, NewFile>) -> Result<Vec<Edit>, Refusal> {
     if files.is_empty() {
         return Err(Refusal::new(
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -237,7 +242,8 @@ pub(super) fn edits(files: BTreeMap<String, Option<NewContent>>) -> Result<Vec<E
     }
     let written: Vec<&String> = files
         .iter()
-        .filter_map(|(path, content)| content.as_ref().map(|_| path))
+        .filter(|(_, content)| content.0.is_some())
+        .map(|(path, _)| path)
         .collect();
     for path in &written {
         let below = format!("{path}/");
@@ -260,7 +266,7 @@ pub(super) fn edits(files: BTreeMap<String, Option<NewContent>>) -> Result<Vec<E
                     ),
                 ));
             }
-            let content = match content {
+            let content = match content.0 {
                 None => None,
                 Some(NewContent::Text(text)) => Some(text.into_bytes()),
                 Some(NewContent::Bytes { base64 }) => {

@@ -146,15 +146,10 @@ fn listed(web: &Web, visit: &Visit, name: &str) -> Result<VersionsPage, Failure>
         .history
         .as_deref()
         .and_then(|history| history.of(name).cloned());
-    // a label of what they may not see may say what that is about
-    let sees = |prompt: &str| {
-        let prompt = snapshot.latest.prompt(prompt);
-        visit.reads("labels.toml") || prompt.is_some_and(|prompt| visit.reads(&prompt.path))
-    };
+    // offered to who may move them, and so reads labels.toml
     let mut known_labels: Vec<String> = snapshot
         .latest
         .labels()
-        .filter(|(_, prompt, _)| sees(prompt))
         .map(|(label, ..)| label.to_owned())
         .collect();
     known_labels.push("production".to_owned());

@@ -109,6 +109,7 @@ export const PAGES = [
   { name: "diff", route: "/prompts/{name}/diff", who: "ana", path: () => "/prompts/scene/diff?from=v1&to=v2" },
   { name: "restore", route: "/prompts/{name}/restore", who: "ben", path: () => "/prompts/scene/versions", then: opened },
   { name: "promote", route: "/prompts/{name}/promote", who: "root", path: () => "/prompts/scene/versions", then: opened },
+  { name: "reference", route: "/api", who: "ana", path: () => "/api" },
   { name: "connect", route: "/connect", who: "ana", path: () => "/connect" },
   { name: "activity", route: "/activity", who: "root", path: () => "/activity" },
   { name: "editor", who: "ana", ...inEditor("prompts/team/scene.md") },
@@ -148,7 +149,8 @@ export async function show(scene, row, options = {}) {
 
 // URLs that show nobody a page: what programs ask, what pages load or send
 const NO_PAGES = [
-  /^\/(api|mcp|library\.git|assets|hooks|\.well-known|editor)(\/|$)/,
+  /^\/api\//,
+  /^\/(mcp|library\.git|assets|hooks|\.well-known|editor)(\/|$)/,
   /^\/(healthz|readyz|favicon\.ico|language|logout)$/,
   /^\/login\/oidc/,
   /^\/prompts\/\{name\}\/complete$/,

@@ -34,7 +34,7 @@ use crate::proposals::{About, Proposals, ProposeError, TalkError, tag as tag_of}
 use view::Summary;
 
 pub use undo::revert;
-pub(crate) use write::open;
+pub(crate) use write::open as open_asked;
 pub use write::{Said, close, comment, edit, make as revise, merge, resolve, review};
 
 /// Proposals of one answer, unless the request says.

@@ -14,7 +14,7 @@ use super::{
     tagged, talk, view,
 };
 use crate::access::By;
-use crate::api::changes::{self, Answer as Merged, NewContent};
+use crate::api::changes::{self, Answer as Merged, NewFile};
 use crate::api::openapi::{
     Absent, Anywhere, Changed, Conflict, Failed, Numbered, Seen, Unfit, Unreached, Unread,
 };
@@ -132,7 +132,7 @@ struct AskOpen {
     base: String,
     /// What each file holds afterwards, by path; null deletes it.
     #[serde(alias = "changes")]
-    files: BTreeMap<String, Option<NewContent>>,
+    files: BTreeMap<String, NewFile>,
 }
 
 /// Propose a change of files
@@ -188,7 +188,7 @@ struct AskRevise {
     merges: Option<String>,
     /// What each file holds afterwards, by path; null deletes it.
     #[serde(alias = "changes", default)]
-    files: BTreeMap<String, Option<NewContent>>,
+    files: BTreeMap<String, NewFile>,
     /// The message of the commit.
     #[serde(default)]
     message: Option<String>,

@@ -14,7 +14,7 @@ use super::starters::begin;
 use super::{Edit, Opened, drafts, endings, missing, open, shown, unread};
 use crate::api::Refusal;
 use crate::api::changes::changes;
-use crate::api::proposals::open as propose;
+use crate::api::proposals::open_asked as propose;
 use crate::registry::source::Library;
 use crate::web::layout::see_other;
 use crate::web::page::{Failure, failed, respond_with};

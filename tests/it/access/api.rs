@@ -360,16 +360,11 @@ async fn pages_say_nothing_of_versions_that_were_out_of_sight() {
         .post("root", "/api/v1/changes", &body.to_string())
         .await;
     assert_eq!(moved.status, 200, "{}", moved.text());
-    server
-        .publish(&[("labels.toml", "[the-plot]\nmerger-plan = \"v1\"\n")])
-        .await;
     for (who, sees) in [("duty", false), ("all", true)] {
         let versions = server.get(who, "/prompts/handover/versions").await;
         assert_eq!(versions.status, 200, "{who}");
         let shown = versions.text();
         assert_eq!(shown.contains("prompts/plan/"), sees, "{who}: {shown}");
-        // nor of labels of what is out of sight
-        assert_eq!(shown.contains("the-plot"), sees, "{who}: {shown}");
         for path in [
             "/prompts/handover?at=v1",
             "/prompts/handover/diff?from=v1&to=v2",

@@ -32,7 +32,7 @@ async fn a_server_killed_at_any_point_of_a_push_loses_nothing_that_was_acknowled
         let new = work.change(&[("prompts/sre/after.md", &prompt(&text))]);
         let push = work.start_push(&["origin", "HEAD:main"]);
         let share = (round * 37) % ROUNDS;
-        tokio::time::sleep(whole * u32::try_from(share).unwrap() / 90).await;
+        tokio::time::sleep(whole * u32::try_from(share).unwrap() / 60).await;
         // only the server, or all that it has started as well
         process.server.take().unwrap().kill();
         if round % 2 == 1 {

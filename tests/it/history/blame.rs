@@ -74,7 +74,7 @@ fn other_line_ends_are_no_other_lines() {
 
 #[test]
 fn a_partial_that_changes_takes_no_line() {
-    let text = "{% include \"p\" %}\n";
+    let text = "{% include \"p.md\" %}\n";
     let trees: &[&[(&str, &str)]] = &[
         &[(A, text), ("partials/p.md", "one\n")],
         &[(A, text), ("partials/p.md", "two\n")],
