@@ -183,7 +183,13 @@ refusals! {
     }
 }
 
-fn parameter(name: &str, at: ParameterIn, said: &str, of: Type) -> Parameter {
+fn parameter(
+    name: &str,
+    at: ParameterIn,
+    said: &str,
+    of: Type,
+    example: Option<serde_json::Value>,
+) -> Parameter {
     let required = match at {
         ParameterIn::Path => Required::True,
         _ => Required::False,
@@ -194,18 +200,30 @@ fn parameter(name: &str, at: ParameterIn, said: &str, of: Type) -> Parameter {
         .required(required)
         .description(Some(said))
         .schema(Some(ObjectBuilder::new().schema_type(of)))
+        .example(example)
         .build()
+}
+
+macro_rules! example {
+    () => {
+        None
+    };
+    ($example:literal) => {
+        Some(serde_json::json!($example))
+    };
 }
 
 /// Kinds of parameters, which operations name.
 macro_rules! parameters {
-    ($($(#[$said:meta])* $name:ident { $($at:ident $key:literal $of:ident: $why:literal,)+ })+) => {$(
+    ($($(#[$said:meta])* $name:ident { $($at:ident $key:literal $of:ident $($example:literal)?: $why:literal,)+ })+) => {$(
         $(#[$said])*
         pub(super) enum $name {}
 
         impl IntoParams for $name {
             fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-                vec![$(parameter($key, ParameterIn::$at, $why, Type::$of)),+]
+                vec![$(
+                    parameter($key, ParameterIn::$at, $why, Type::$of, example!($($example)?))
+                ),+]
             }
         }
     )+};
@@ -223,7 +241,7 @@ parameters! {
     }
     /// A prompt.
     Named {
-        Path "name" String: "The name of the prompt, e.g. `incident-triage`.",
+        Path "name" String "incident-triage": "The name of the prompt.",
     }
     /// A person or a service.
     Somebody {
@@ -235,7 +253,7 @@ parameters! {
     }
     /// A proposal.
     Numbered {
-        Path "number" Integer: "The number of the proposal.",
+        Path "number" Integer 1: "The number of the proposal.",
     }
 }
 

@@ -359,8 +359,8 @@ struct Example {
     tag = "versions",
     params(
         Named,
-        ("from" = String, Query, description = "A version such as `v3`, or a label"),
-        ("to" = String, Query, description = "A version such as `v3`, or a label")
+        ("from" = String, Query, description = "A version such as `v3`, or a label", example = "v1"),
+        ("to" = String, Query, description = "A version such as `v3`, or a label", example = "v1")
     ),
     responses(
         (status = 200, description = "What differs", body = Compared),

@@ -10,6 +10,12 @@ pub const MAX_NAME: usize = 40;
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PromptName(Arc<str>);
 
+impl From<PromptName> for Arc<str> {
+    fn from(name: PromptName) -> Self {
+        name.0
+    }
+}
+
 /// Why a text is not a [`PromptName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not a prompt name: {why}")]

@@ -11,6 +11,7 @@ mod recents;
 pub mod report;
 mod tally;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,10 +36,12 @@ pub use tally::{BUCKETS, Lost, MAX_CLIENTS, MAX_DELIVERIES, MAX_KEYS, OTHER, buc
 pub const QUEUE: usize = 8192;
 /// How long a call may wait to be counted together with others.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Calls that are counted without a pause for others.
+const AT_ONCE: usize = 32;
 /// How long what was counted may wait for more before it is written.
 const GATHER: Duration = Duration::from_millis(500);
 /// Deliveries that are written at once, however long they have waited.
-const MANY: usize = 4096;
+const MANY: usize = 1000;
 /// Waits after failures grow up to this.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// Rows that a sweep removes in one transaction: others write between.
@@ -403,7 +406,7 @@ impl Records {
         }
     }
 
-    /// Counts calls, off the async threads: completion says what was picked.
+    /// Counts calls, a few at a time: requests go on between.
     async fn tally(&self, mut tally: Tally, gets: Vec<Get>) -> Tally {
         let overflowed = self.overflowed.swap(0, Ordering::Relaxed);
         tally.lose(
@@ -413,21 +416,21 @@ impl Records {
                 deliveries: overflowed >> 32,
             },
         );
-        if gets.is_empty() {
-            return tally;
-        }
-        let counted = tokio::task::spawn_blocking(move || {
-            let (used, lost) = tally.add(gets);
-            (tally, used, lost)
-        });
-        let Ok((mut tally, used, lost)) = counted.await else {
-            tracing::error!("use could not be counted");
-            return Tally::default();
-        };
-        self.count_lost(lost);
-        if !used.is_empty() {
-            let (written, removed) = self.recents.note(used);
-            tally.keep(written, removed);
+        let mut gets = gets.into_iter();
+        while gets.len() > 0 {
+            let some = gets.by_ref().take(AT_ONCE);
+            let counted = catch_unwind(AssertUnwindSafe(|| tally.add(some)));
+            let Ok((used, lost)) = counted else {
+                tracing::error!("use could not be counted");
+                tally = Tally::default();
+                continue;
+            };
+            self.count_lost(lost);
+            if !used.is_empty() {
+                let (written, removed) = self.recents.note(used);
+                tally.keep(written, removed);
+            }
+            tokio::task::yield_now().await;
         }
         self.waiting.store(tally.deliveries(), Ordering::Relaxed);
         tally

@@ -31,13 +31,13 @@ pub struct Lost {
 }
 
 /// Prompt, version, client, its version, day.
-type Key = (String, i64, String, String, i64);
+type Key = (Arc<str>, i64, Arc<str>, Arc<str>, i64);
 
 /// What waits to be written.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     usage: HashMap<Key, UsageRow>,
-    latency: HashMap<(String, i64, i64, i64), i64>,
+    latency: HashMap<(Arc<str>, i64, i64, i64), i64>,
     deliveries: VecDeque<DeliveryRow>,
     losses: BTreeMap<(i64, &'static str), i64>,
     recents: Vec<RecentRow>,
@@ -62,7 +62,7 @@ pub fn bucket(micros: i64) -> i64 {
 
 impl Tally {
     /// Counts calls. Returns the values among them that colleagues may be offered, and what was lost.
-    pub(super) fn add(&mut self, gets: Vec<Get>) -> (Vec<RecentRow>, Lost) {
+    pub(super) fn add(&mut self, gets: impl Iterator<Item = Get>) -> (Vec<RecentRow>, Lost) {
         let mut used = Vec::new();
         let mut lost = Lost::default();
         for get in gets {
@@ -102,23 +102,17 @@ impl Tally {
         let day = day(get.at);
         let (client, client_version) = self.client(get, day);
         let version = get.version.map_or(0, i64::from);
-        let prompt = get.prompt.name.as_str();
-        let key = (
-            prompt.to_owned(),
-            version,
-            client.to_string(),
-            client_version.to_string(),
-            day,
-        );
+        let prompt: Arc<str> = get.prompt.name.clone().into();
+        let key = (prompt.clone(), version, client, client_version, day);
         if self.usage.len() >= MAX_KEYS && !self.usage.contains_key(&key) {
             lost.usage += 1;
             return;
         }
         let row = self.usage.entry(key).or_insert_with_key(|key| UsageRow {
-            prompt: key.0.clone(),
+            prompt: key.0.to_string(),
             version: key.1,
-            client: key.2.clone(),
-            client_version: key.3.clone(),
+            client: key.2.to_string(),
+            client_version: key.3.to_string(),
             day: key.4,
             ..UsageRow::default()
         });
@@ -131,7 +125,7 @@ impl Tally {
                 row.micros_sum = row.micros_sum.saturating_add(micros);
                 row.micros_max = row.micros_max.max(micros);
                 row.picks += picks(get);
-                let key = (prompt.to_owned(), version, day, bucket(micros));
+                let key = (prompt, version, day, bucket(micros));
                 *self.latency.entry(key).or_default() += 1;
             }
         }
@@ -247,7 +241,7 @@ impl Tally {
             latency: std::mem::take(&mut self.latency)
                 .into_iter()
                 .map(|((prompt, version, day, bucket), gets)| LatencyRow {
-                    prompt,
+                    prompt: prompt.to_string(),
                     version,
                     day,
                     bucket,
@@ -272,17 +266,19 @@ impl Tally {
     pub(super) fn put_back(&mut self, batch: Batch) {
         for row in batch.usage {
             let key = (
-                row.prompt.clone(),
+                row.prompt.as_str().into(),
                 row.version,
-                row.client.clone(),
-                row.client_version.clone(),
+                row.client.as_str().into(),
+                row.client_version.as_str().into(),
                 row.day,
             );
             self.usage.insert(key, row);
         }
         for row in batch.latency {
-            self.latency
-                .insert((row.prompt, row.version, row.day, row.bucket), row.gets);
+            self.latency.insert(
+                (row.prompt.into(), row.version, row.day, row.bucket),
+                row.gets,
+            );
         }
         for row in batch.losses {
             let kind = if row.kind == "usage" {

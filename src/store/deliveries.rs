@@ -4,8 +4,8 @@ use sqlx::{FromRow, QueryBuilder, Sqlite, Transaction};
 
 use super::{Store, StoreError};
 
-/// Rows that one statement writes.
-const TOGETHER: usize = 100;
+/// Rows that one statement writes; requests go on while it waits for the next.
+const TOGETHER: usize = 50;
 
 /// A prompt that was delivered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, FromRow)]

@@ -19,6 +19,7 @@ import urllib.request
 from pathlib import Path
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+PROMPT = "incident-triage"
 # Seconds for all of schemathesis; it takes less than half of it.
 LONGEST = 300
 
@@ -58,18 +59,19 @@ def command(*arguments):
 
 
 def written(url, token):
-    """Something to find: a prompt of two versions, a label, a person, a proposal."""
-    path = "prompts/sre/asked-by-schemathesis.md"
+    """What the description's examples name: a prompt of more than one version, a label, a person, a proposal and a comment."""
+    path = f"prompts/sre/{PROMPT}.md"
     text = "---\ndescription: Triage\narguments:\n  - name: service\n    values: [search]\n---\nLook at {{ service }}%s.\n"
     tip = json.loads(ask(f"{url}/readyz", token))["tip"]
     for more in ("", " twice"):
         change = {"base": tip, "message": f"Look{more}", "files": {path: text % more}}
         tip = json.loads(ask(f"{url}/api/v1/changes", token, change))["commit"]
     label = {"label": "production", "version": "v1", "reason": "to have one"}
-    tip = json.loads(ask(f"{url}/api/v1/prompts/asked-by-schemathesis/label", token, label))["commit"]
+    tip = json.loads(ask(f"{url}/api/v1/prompts/{PROMPT}/label", token, label))["commit"]
     ask(f"{url}/api/v1/access/people", token, {"name": "ann"})
     proposal = {"title": "Look more", "base": tip, "files": {path: text % " often"}}
     ask(f"{url}/api/v1/proposals", token, proposal)
+    ask(f"{url}/api/v1/proposals/1/comments", token, {"message": "Why?"})
 
 
 def checked(url, token):

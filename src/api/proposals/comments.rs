@@ -151,7 +151,7 @@ struct Mended {
     path = "/api/v1/proposals/{number}/comments/{id}",
     operation_id = "changeComment",
     tag = "proposals",
-    params(Numbered, ("id" = i64, Path, description = "The comment"), Seen),
+    params(Numbered, ("id" = i64, Path, description = "The comment", example = 1), Seen),
     request_body = CommentChange,
     responses(
         (status = 200, description = "Edit a comment, or resolve its thread", body = Mended,

@@ -64,7 +64,7 @@ struct Origin {
     tag = "versions",
     params(
         Named,
-        ("at" = Option<String>, Query, description = "The version whose lines are asked for, such as `v3`, or a label; the newest where it is left out")
+        ("at" = Option<String>, Query, description = "The version whose lines are asked for, such as `v3`, or a label; the newest where it is left out", example = "v1")
     ),
     responses(
         (status = 200, description = "Its lines, and where each is from", body = Lines),

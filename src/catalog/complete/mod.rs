@@ -113,28 +113,21 @@ impl ValueIndex {
             let views = index.views(&self.rows, wanted);
             return views.into_iter().map(Part::View).collect();
         }
-        let values = self.one_by_one(wanted);
-        vec![Part::Few(Few::new(query, values))]
-    }
-
-    /// What a `where` leaves of the rows, without the index.
-    fn one_by_one(&self, wanted: Option<&str>) -> impl Iterator<Item = (u32, &str)> {
-        let accepted = (0..place(self.rows.len())).filter(move |row| {
+        let accepted = (0..place(self.rows.len())).filter(|row| {
             let group = || self.rows.group(*row);
             wanted.is_none_or(|wanted| group().is_none_or(|group| group == wanted))
         });
-        accepted.map(|row| (row, self.rows.value(row)))
+        let values = accepted.map(|row| (row, self.rows.value(row)));
+        vec![Part::Few(Few::new(query, values))]
     }
 
-    /// Whether a value is among what a `where` leaves of it.
+    /// Whether a value is among what a `where` leaves of it; false while it is being indexed.
     fn contains(&self, value: &str, wanted: Option<&str>) -> bool {
-        match self.index.get() {
-            Some(index) => {
-                let views = index.views(&self.rows, wanted);
-                views.iter().any(|view| view.contains(value))
-            }
-            None => self.one_by_one(wanted).any(|(_, known)| known == value),
-        }
+        let views = self
+            .index
+            .get()
+            .map(|index| index.views(&self.rows, wanted));
+        views.is_some_and(|views| views.iter().any(|view| view.contains(value)))
     }
 }
 
@@ -194,7 +187,8 @@ pub fn complete(sources: &[Values<'_>], typed: &str, wanted: Option<&str>) -> Co
     }
 }
 
-/// Whether a value is among what several sources have, where [`complete()`] may have no room for it.
+/// Whether a value is among what several sources have, where [`complete()`] may have no room for it. Costs no more where
+/// there are a million; of a large file that is being indexed nothing is known.
 pub fn offers(sources: &[Values<'_>], value: &str, wanted: Option<&str>) -> bool {
     sources.iter().any(|values| match values {
         Values::Indexed(index) => index.contains(value, wanted),
