@@ -147,7 +147,7 @@ export async function startServer({ language = "en", files, people } = {}) {
   if (people) {
     const cuebook = (...words) => execFileSync(program, [...words, "--data-dir", data], { encoding: "utf8" });
     cuebook("access", "add-person", "root", "--admin");
-    tokens.root = /cbk_\w+/.exec(cuebook("token", "create", "root"))[0];
+    tokens.root = /cbk_[\w-]+/.exec(cuebook("token", "create", "root"))[0];
     for (const [name, grants] of Object.entries(people)) {
       await server.api("/api/v1/access/people", { name });
       for (const [role, path] of grants) await server.api("/api/v1/access/grants", { who: name, role, path });

@@ -95,6 +95,7 @@ test("what is typed into a review, completed and copied stays text", async () =>
   await page.waitForSelector('.notice.bad[role="alert"]');
   assert.equal(await page.locator("#message").inputValue(), WORDS.text);
   await page.keyboard.press("Control+k");
+  await page.waitForSelector("dialog.palette[open]");
   await page.keyboard.type("scene");
   await page.locator("[role=option]", { hasText: "/scene" }).waitFor();
   assert.deepEqual(await hidden(page), []);

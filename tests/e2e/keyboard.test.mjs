@@ -127,6 +127,7 @@ test("Escape closes what is open, and the focus goes back", async () => {
   }
   // the palette opens what is chosen
   await page.keyboard.press("Control+k");
+  await page.waitForSelector("dialog.palette[open]");
   await page.keyboard.type("/activity");
   await page.waitForFunction(() => document.querySelector('[role=option][aria-selected="true"]')?.textContent?.includes("/activity"));
   await page.keyboard.press("Enter");

@@ -61,6 +61,7 @@ test("the keyboard is enough: search, rows, palette, shortcuts", async () => {
   await page.waitForURL(`**${row}`);
   await ready(page);
   await page.keyboard.press("Control+k");
+  await page.waitForSelector("dialog.palette[open]");
   await page.keyboard.type("postmortem");
   await page.waitForFunction(() => document.querySelector('[role=option][aria-selected="true"]')?.textContent?.includes("/postmortem"));
   await page.keyboard.press("Enter");

@@ -74,11 +74,11 @@ test("a prompt is written, proposed, reviewed, merged, and a client that was con
   await author.goto(`${server.url}/inbox`);
   await author.locator("[data-row]", { hasText: "Ask what changed" }).click();
   const thread = author.locator(".thread", { hasText: "And since when?" });
-  await thread.locator("summary").click();
+  await thread.locator("> details > summary").click();
   await thread.locator("textarea").fill("They say so by themselves.");
   await thread.locator("button[value=comment]").click();
   await thread.getByText("They say so by themselves.").waitFor();
-  await thread.locator("summary").click();
+  await thread.locator("> details > summary").click();
   await thread.locator("button[value=resolve]").click();
   await author.getByText("Resolved by ana").waitFor();
 
