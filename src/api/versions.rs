@@ -167,7 +167,7 @@ async fn blocking<T: Send + 'static>(
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = VersionPage)]
-struct Versions {
+struct Numbers {
     /// The prompt.
     name: String,
     /// What is served by default; none where the prompt is gone or hidden.
@@ -190,7 +190,7 @@ struct Versions {
     tag = "versions",
     params(Named, Paged),
     responses(
-        (status = 200, description = "Versions, newest first", body = Versions,
+        (status = 200, description = "Versions, newest first", body = Numbers,
          headers(("ETag" = String, description = "For `If-Match` of what moves its labels or takes it back"))),
         Anywhere,
         Absent,
@@ -267,7 +267,7 @@ async fn versions(
             .prompt(&name)
             .and_then(|_| snapshot.served_version(&name))
             .map(|(number, _)| number);
-        let mut response = json(&Versions {
+        let mut response = json(&Numbers {
             served,
             latest: numbered.latest(),
             next_cursor: last.map(|version| version.version.to_string()),

@@ -503,7 +503,10 @@ mod tests {
             fit: Fit::Hidden,
             notes: vec![Note::TooManyArguments],
         };
-        assert_eq!(lost_between(Some(&one), &two), [hidden.clone()]);
+        assert_eq!(
+            lost_between(Some(&one), &two),
+            std::slice::from_ref(&hidden)
+        );
         assert_eq!(lost_between(Some(&two), &one), []);
         assert_eq!(lost_between(Some(&two), &two), []);
         let of_new: Vec<&str> = lost_between(None, &two).iter().map(|l| l.client).collect();

@@ -197,15 +197,12 @@ pub(super) fn changed_prompts(
     tip: &str,
 ) -> Result<Vec<(String, String)>, GitError> {
     let blobs = repository.blobs()?;
-    let paths: BTreeSet<String> = match base.filter(|base| *base != NOTHING) {
-        Some(base) => {
-            let fork = repository.merge_base(tip, base)?;
-            between(&blobs, fork.as_deref().unwrap_or(base), tip)?
-        }
-        None => {
-            let files = repository.tree(tip)?;
-            files.into_iter().map(|entry| text(&entry.path)).collect()
-        }
+    let paths: BTreeSet<String> = if let Some(base) = base.filter(|base| *base != NOTHING) {
+        let fork = repository.merge_base(tip, base)?;
+        between(&blobs, fork.as_deref().unwrap_or(base), tip)?
+    } else {
+        let files = repository.tree(tip)?;
+        files.into_iter().map(|entry| text(&entry.path)).collect()
     };
     let mut out = Vec::new();
     for path in paths

@@ -165,13 +165,11 @@ impl Door {
             Refused::Denied(Denied::Unknown) | Refused::Token(_)
         );
         let attempt = Attempt::Token(client.filter(|_| guess)?.ip);
-        match self.entrance.backoff.check(attempt) {
-            Err(wait) => Some(wait.as_secs() + 1),
-            Ok(()) => {
-                self.entrance.backoff.failed(attempt);
-                None
-            }
+        if let Err(wait) = self.entrance.backoff.check(attempt) {
+            return Some(wait.as_secs() + 1);
         }
+        self.entrance.backoff.failed(attempt);
+        None
     }
 
     /// Who the headers say it is.

@@ -54,7 +54,7 @@ impl Carried {
 pub struct Texts<R> {
     read: R,
     until: Instant,
-    texts: HashMap<(String, String), Option<Arc<str>>>,
+    known: HashMap<(String, String), Option<Arc<str>>>,
     compared: HashMap<[String; 3], Option<Carried>>,
 }
 
@@ -64,7 +64,7 @@ impl<R: FnMut(&str, &str) -> Option<String>> Texts<R> {
         Self {
             read,
             until: Instant::now() + ALL,
-            texts: HashMap::new(),
+            known: HashMap::new(),
             compared: HashMap::new(),
         }
     }
@@ -73,7 +73,7 @@ impl<R: FnMut(&str, &str) -> Option<String>> Texts<R> {
     pub fn text(&mut self, commit: &str, path: &str) -> Option<Arc<str>> {
         let key = (commit.to_owned(), path.to_owned());
         let read = || (self.read)(commit, path).map(Arc::from);
-        self.texts.entry(key).or_insert_with(read).clone()
+        self.known.entry(key).or_insert_with(read).clone()
     }
 
     /// The line of `now` that a line of `then` has become, both from 1; none where it was changed or removed.
@@ -168,7 +168,7 @@ mod tests {
             assert_eq!(now, (line > 1).then_some(line));
             assert_eq!(texts.carried("a.md", "one", "gone", line), None);
         }
-        assert_eq!((texts.compared.len(), texts.texts.len()), (2, 3));
+        assert_eq!((texts.compared.len(), texts.known.len()), (2, 3));
         assert_eq!(texts.carried("b.md", "one", "two", 2), Some(2));
         assert_eq!(texts.compared.len(), 3);
         drop(texts);

@@ -86,12 +86,11 @@ fn walked<E>(
             let mut next = vec![None; older.lines().count()];
             for (place, kept) in places.into_iter().zip(kept) {
                 let Some(place) = place else { continue };
-                match kept {
-                    Some(at) => next[at] = Some(place),
-                    None => {
-                        from[place] = Some(number);
-                        open -= 1;
-                    }
+                if let Some(at) = kept {
+                    next[at] = Some(place);
+                } else {
+                    from[place] = Some(number);
+                    open -= 1;
                 }
             }
             places = next;

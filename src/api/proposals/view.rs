@@ -460,32 +460,29 @@ fn stands<R: FnMut(&str, &str) -> Option<String>>(
 ) -> Option<ThreadPlace> {
     let (path, commit, line) = (row.path.as_ref()?, row.place_commit.as_ref()?, row.line?);
     let side = row.side.clone().unwrap_or_default();
-    let (now, message, quote) = match &row.example {
-        Some(example) => {
-            let quote: Option<Quote> = row
-                .quote
-                .as_deref()
-                .and_then(|text| serde_json::from_str(text).ok());
-            let lines = effect::lines(effect, path, example, side == "old");
-            let then = (row.message.unwrap_or(0), line);
-            let found = quote.as_ref().and_then(|quote| quote.found(&lines, then));
-            let message = found.map_or(row.message, |(message, _)| Some(message));
-            (
-                found.map(|(_, line)| line),
-                message,
-                quote.map(|quote| quote.line),
-            )
-        }
-        None => {
-            let line = usize::try_from(line).unwrap_or(0);
-            let now = at.and_then(|at| texts.carried(path, commit, at, line));
-            let text = texts.text(commit, path);
-            let quote = text.and_then(|text| {
-                let then = text.lines().nth(line.checked_sub(1)?)?;
-                Some(then.chars().take(300).collect())
-            });
-            (now.and_then(|line| i64::try_from(line).ok()), None, quote)
-        }
+    let (now, message, quote) = if let Some(example) = &row.example {
+        let quote: Option<Quote> = row
+            .quote
+            .as_deref()
+            .and_then(|text| serde_json::from_str(text).ok());
+        let lines = effect::lines(effect, path, example, side == "old");
+        let then = (row.message.unwrap_or(0), line);
+        let found = quote.as_ref().and_then(|quote| quote.found(&lines, then));
+        let message = found.map_or(row.message, |(message, _)| Some(message));
+        (
+            found.map(|(_, line)| line),
+            message,
+            quote.map(|quote| quote.line),
+        )
+    } else {
+        let line = usize::try_from(line).unwrap_or(0);
+        let now = at.and_then(|at| texts.carried(path, commit, at, line));
+        let text = texts.text(commit, path);
+        let quote = text.and_then(|text| {
+            let then = text.lines().nth(line.checked_sub(1)?)?;
+            Some(then.chars().take(300).collect())
+        });
+        (now.and_then(|line| i64::try_from(line).ok()), None, quote)
     };
     Some(ThreadPlace {
         path: path.clone(),

@@ -22,7 +22,7 @@ use crate::versions::blame;
 /// The lines of a version.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Blame)]
-struct Lines {
+struct Blamed {
     /// The prompt.
     name: String,
     /// The version whose lines these are.
@@ -67,7 +67,7 @@ struct Origin {
         ("at" = Option<String>, Query, description = "The version whose lines are asked for, such as `v3`, or a label; the newest where it is left out", example = "v1")
     ),
     responses(
-        (status = 200, description = "Its lines, and where each is from", body = Lines),
+        (status = 200, description = "Its lines, and where each is from", body = Blamed),
         Anywhere,
         Absent,
         Unfit,
@@ -112,7 +112,7 @@ pub(super) async fn blame(
         .await?;
         let numbers: BTreeSet<u64> = found.from.iter().copied().flatten().collect();
         let versions = numbers.into_iter().rev();
-        Ok(json(&Lines {
+        Ok(json(&Blamed {
             name,
             version: found.version,
             lines: found
