@@ -338,7 +338,7 @@ impl World {
         world.get_both().await;
         let page = world.server.get("root", "/prompts/harbour-census").await;
         let token = page.text().split("name=\"csrf\" value=\"").nth(1).unwrap();
-        world.csrf = token.split('"').next().unwrap().to_owned();
+        token.split('"').next().unwrap().clone_into(&mut world.csrf);
         world
     }
 
