@@ -77,14 +77,14 @@ test("a prompt is written, proposed, reviewed, merged, and a client that was con
   await thread.locator("> details > summary").click();
   await thread.locator("textarea").fill("They say so by themselves.");
   await thread.locator("button[value=comment]").click();
-  await thread.getByText("They say so by themselves.").waitFor();
+  await thread.locator("p", { hasText: "They say so by themselves." }).waitFor();
   await thread.locator("> details > summary").click();
   await thread.locator("button[value=resolve]").click();
   await author.getByText("Resolved by ana").waitFor();
 
   // the reviewer approves, and merges
   await reviewer.reload();
-  await reviewer.getByText("They say so by themselves.").waitFor();
+  await reviewer.locator(".thread p", { hasText: "They say so by themselves." }).waitFor({ state: "attached" });
   await reviewer.locator("#message").fill("Good.");
   await reviewer.getByRole("button", { name: "Approve" }).click();
   await reviewer.locator(".verdict.approve", { hasText: "Good." }).waitFor();
