@@ -240,14 +240,14 @@ pub(super) fn edits(files: BTreeMap<String, NewFile>) -> Result<Vec<Edit>, Refus
             "`files` names no file",
         ));
     }
-    let written: Vec<&String> = files
-        .iter()
-        .filter(|(_, content)| content.0.is_some())
-        .map(|(path, _)| path)
-        .collect();
-    for path in &written {
+    // they are sorted: what lies below a path stands together
+    for (path, _) in files.iter().filter(|(_, content)| content.0.is_some()) {
         let below = format!("{path}/");
-        if let Some(other) = written.iter().find(|other| other.starts_with(&below)) {
+        let mut inside = files
+            .range(below.clone()..)
+            .take_while(|(other, _)| other.starts_with(&below));
+        let first = inside.find(|(_, content)| content.0.is_some());
+        if let Some((other, _)) = first {
             return Err(Refusal::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 format!("`{path}` cannot be a file, since `{other}` makes it a folder"),

@@ -412,6 +412,7 @@ async fn threads(
         Arc::default()
     };
     let (head, base) = (about.row.head.clone(), about.base.clone());
+    let (who, sees_all) = (actor.name.clone(), actor.sees_all());
     let made = tokio::task::spawn_blocking(move || {
         let mut texts = Texts::new(|commit: &str, path: &str| {
             let bytes = repository.file(commit, path).ok()??;
@@ -439,9 +440,18 @@ async fn threads(
                 Some(&*head)
             };
             known.insert(row.id, out.len());
+            let mut place = stands(&row, at, &effect, &mut texts);
+            // what its author saw rendered may hold a resource that others do not read
+            if row.example.is_some()
+                && !sees_all
+                && row.author != *who
+                && let Some(place) = &mut place
+            {
+                place.quote = None;
+            }
             out.push(Thread {
                 thread: row.id,
-                place: stands(&row, at, &effect, &mut texts),
+                place,
                 resolved_by: row.resolved_by,
                 comments: vec![comment],
             });

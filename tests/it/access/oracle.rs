@@ -162,3 +162,32 @@ async fn what_a_prompt_includes_shows_in_its_text_and_not_as_a_file() {
         assert_eq!(page.text().contains("A note on"), reads, "{who}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_that_somebody_commented_on_is_not_quoted_to_who_does_not_read_it() {
+    let server = Guarded::start(FILES, &PEOPLE).await;
+    let bound = "---\ndescription: D\nresources: [{ name: a, uri: \"merger://book\", as: text }]\n---\n\
+                 It says:\n\n<!-- resource: a -->\n";
+    let opened = ask(&server, "root", "proposals", bound).await;
+    assert_eq!(opened.status, 201, "{}", opened.text());
+    let effect = server.get("root", "/api/v1/proposals/1/effect").await;
+    assert!(effect.text().contains("The terms"), "{}", effect.text());
+    for message in 0..2 {
+        let path = "prompts/duty/probe.md";
+        let place = json!({ "path": path, "line": 1, "example": "", "message": message });
+        let body = json!({ "message": "Really?", "place": place }).to_string();
+        let comments = "/api/v1/proposals/1/comments";
+        let reply = server.post("root", comments, &body).await;
+        assert_eq!(reply.status, 201, "{}", reply.text());
+    }
+    for path in ["/api/v1/proposals/1", "/proposals/1"] {
+        let page = server.get("prober", path).await;
+        assert_eq!(page.status, 200, "{path}: {}", page.text());
+        assert!(page.text().contains("Really?"), "{path}: {}", page.text());
+        assert!(
+            !page.text().contains("The terms"),
+            "{path}: {}",
+            page.text()
+        );
+    }
+}
