@@ -215,7 +215,7 @@ async fn made(
             .registry
             .at(commit)
             .await
-            .map_err(|error| at_refusal(&error))?,
+            .map_err(|error| at_refusal(&error.told(actor.sees_all())))?,
     };
     let catalog = seen(&catalog, actor);
     let (checked, spent) = check(&catalog, ask).await?;

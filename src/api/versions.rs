@@ -267,6 +267,19 @@ async fn versions(
             .prompt(&name)
             .and_then(|_| snapshot.served_version(&name))
             .map(|(number, _)| number);
+        let seen = |number: Option<u64>| {
+            let version = number.and_then(|number| numbered.get(number));
+            version.is_none_or(|version| actor.may(Action::Read, &version.path))
+        };
+        // of what it was moved from and to, oldest first
+        let mut stood: HashMap<String, Option<u64>> = HashMap::new();
+        let moves: Vec<_> = moves
+            .into_iter()
+            .filter(|moved| {
+                let before = stood.insert(moved.label.clone(), moved.number).flatten();
+                seen(before) && seen(moved.number)
+            })
+            .collect();
         let mut response = json(&Numbers {
             served,
             latest: numbered.latest(),
@@ -312,19 +325,6 @@ fn number(known: &Known, text: &str) -> Result<u64, Refusal> {
         }));
     }
     Ok(number)
-}
-
-fn query<'a>(uri: &'a Uri, name: &str) -> Result<&'a str, Refusal> {
-    let pairs = uri.query().unwrap_or_default().split('&');
-    let found = pairs
-        .filter_map(|pair| pair.split_once('='))
-        .find(|(key, _)| *key == name);
-    found.map(|(_, value)| value).ok_or_else(|| {
-        Refusal::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            format!("say `{name}`, a version such as v3: ?from=v3&to=v7"),
-        )
-    })
 }
 
 #[derive(Serialize, ToSchema)]
@@ -378,8 +378,15 @@ async fn compare(
 ) -> Response {
     let answer = async {
         let known = known(&api, by(&extensions).actor, &name)?;
-        let from = number(&known, query(&uri, "from")?)?;
-        let to = number(&known, query(&uri, "to")?)?;
+        let query = Query::of(&uri, &["from", "to"])?;
+        let version = |name: &str| match query.text(name) {
+            Some(text) => number(&known, text),
+            None => Err(Refusal::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                format!("say `{name}`, a version such as v3: ?from=v3&to=v7"),
+            )),
+        };
+        let (from, to) = (version("from")?, version("to")?);
         let registry = api.registry.clone();
         let answer = blocking(move || {
             let Known {

@@ -327,10 +327,11 @@ fn lost_between(before: Option<&Shape>, after: &Shape) -> Vec<Lost> {
     let each = CLIENTS.iter().filter_map(|client| {
         let known = before.map_or_else(Vec::new, client.notes);
         let now = (client.notes)(after);
+        let before = fit(&known);
         let fit = fit(&now);
         let new = |note: &Note| !known.contains(note) && *note != Note::ToolOnly;
         let notes: Vec<Note> = now.into_iter().filter(new).collect();
-        (!notes.is_empty()).then_some(Lost {
+        (!notes.is_empty() && fit >= before).then_some(Lost {
             client: client.name,
             fit,
             notes,

@@ -23,6 +23,9 @@ use crate::proposals::review::{
 };
 use crate::proposals::{About, ProposeError, Seen, TalkError, tag};
 
+/// What a merge is called in questions and in the audit.
+pub(super) const MERGE: &str = "merge";
+
 /// Proposals that are held against main at a time, for who looks at them.
 const VIEWS: usize = 2;
 /// Checks of proposals that are kept.
@@ -360,7 +363,7 @@ fn merge_of(
     Ok(Made {
         apart,
         deed: Some(Deed {
-            action: "merge".into(),
+            action: MERGE.into(),
             subject: format!("proposal {}", row.number),
             reason,
         }),

@@ -334,8 +334,12 @@ impl Gate {
                 _ => None,
             };
             let base = base.as_deref();
-            // what a deed brings (a merge, a restore) was written by somebody else
-            let writes = base.is_some() && question.deed.is_none();
+            // what a merge brings was asked of who proposed it
+            let brings = question
+                .deed
+                .as_ref()
+                .is_some_and(|d| d.action == merge::MERGE);
+            let writes = base.is_some() && !brings;
             let checked = self.check_for(&actor, writes, &repository, base, &commit, cancel)?;
             let largest = self.registry.limits().resource_file_bytes;
             let leaks = leaks::find(&repository, &commit, largest)?;
@@ -527,12 +531,12 @@ impl Gate {
     }
 }
 
-/// Under what the check of a commit is kept: its words are not the same for everybody.
+/// Under what the check of a commit is kept: its words are not the same for everybody, nor for all that one may come with.
 fn kept_as(commit: &str, actor: &Actor) -> String {
     if actor.sees_all() {
         commit.to_owned()
     } else {
-        format!("{commit} {actor}")
+        format!("{commit} {actor} {:?}", actor.permissions())
     }
 }
 

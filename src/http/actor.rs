@@ -160,10 +160,8 @@ impl Door {
     /// has. A token was looked at first: one that is good is never kept waiting.
     fn wait(&self, refused: &Refused, client: Option<ClientAddress>) -> Option<u64> {
         // one that has ended or was revoked is no guess: its program needs to hear that it wants another
-        let guess = matches!(
-            refused,
-            Refused::Denied(Denied::Unknown) | Refused::Token(_)
-        );
+        // nor does anybody guess a signature
+        let guess = matches!(refused, Refused::Denied(Denied::Unknown));
         let attempt = Attempt::Token(client.filter(|_| guess)?.ip);
         if let Err(wait) = self.entrance.backoff.check(attempt) {
             return Some(wait.as_secs() + 1);

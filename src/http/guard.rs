@@ -76,11 +76,19 @@ impl Allowed {
         Ok(())
     }
 
-    /// Whether a request names the public URL and not this machine: what a browser keeps of `localhost` counts for every port
-    /// of it, also for those that are not ours.
-    pub(super) fn is_public(&self, headers: &HeaderMap) -> bool {
+    /// Whether a request names the public URL, and that neither this machine nor a port: what a browser keeps of a name counts
+    /// for every port of it, also for those that are not ours.
+    pub(super) fn is_whole_host(&self, headers: &HeaderMap) -> bool {
         let host = headers.get(HOST).map(text);
+        let has_port = |authority: &str| {
+            authority
+                .rsplit(']')
+                .next()
+                .is_some_and(|s| s.contains(':'))
+        };
+        let public = self.public.as_ref();
         host.is_some_and(|host| !is_loopback(host) && self.serves_host(host))
+            && public.is_some_and(|(_, authority)| !has_port(authority))
     }
 
     fn serves_host(&self, host: &str) -> bool {

@@ -100,8 +100,8 @@ pub async fn outer(
     let peer = request.extensions().get::<Peer>().copied();
     let client = peer.map(|peer| entrance.proxies.client(peer, request.headers()));
     // a proxy that ends TLS says it for itself
-    let strict =
-        peer.is_some_and(|peer| peer.encrypted) && entrance.allowed.is_public(request.headers());
+    let strict = peer.is_some_and(|peer| peer.encrypted)
+        && entrance.allowed.is_whole_host(request.headers());
     let counted = client.map_or(Ok(()), |client| entrance.rates.address(client));
     let mut response = if let Err(too_many) = counted {
         too_many.response()

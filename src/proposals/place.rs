@@ -100,6 +100,13 @@ pub struct Quote {
     pub line: String,
     before: Option<String>,
     after: Option<String>,
+    /// Whether the prompt had text of other files, so that not everybody who reads it may read this.
+    #[serde(default = "yes")]
+    pub of_others: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn clipped(text: &str) -> String {
@@ -119,6 +126,7 @@ impl Quote {
             line: text(at).unwrap_or_default(),
             before: at.checked_sub(1).and_then(text),
             after: text(at + 1),
+            of_others: true,
         }
     }
 

@@ -374,6 +374,7 @@ impl Records {
                     }
                     tally = self.tally(tally, std::mem::take(&mut gets)).await;
                     self.erase(store, &mut tally, erase).await;
+                    write_at = write_at.or_else(|| Some(Instant::now() + GATHER));
                 }
                 () = tokio::time::sleep_until(due) => {
                     write_at = None;
@@ -418,11 +419,15 @@ impl Records {
         );
         let mut gets = gets.into_iter();
         while gets.len() > 0 {
-            let some = gets.by_ref().take(AT_ONCE);
-            let counted = catch_unwind(AssertUnwindSafe(|| tally.add(some)));
+            let some: Vec<Get> = gets.by_ref().take(AT_ONCE).collect();
+            let calls = u64::try_from(some.len()).unwrap_or(u64::MAX);
+            let counted = catch_unwind(AssertUnwindSafe(|| tally.add(some.into_iter())));
             let Ok((used, lost)) = counted else {
-                tracing::error!("use could not be counted");
-                tally = Tally::default();
+                tracing::error!(calls, "use could not be counted");
+                self.count_lost(Lost {
+                    usage: calls,
+                    deliveries: calls,
+                });
                 continue;
             };
             self.count_lost(lost);

@@ -69,6 +69,22 @@ pub enum AtError {
     Io,
 }
 
+impl AtError {
+    /// As it is told to somebody: what the check found first may be of what they do not see.
+    #[must_use]
+    pub fn told(self, sees_all: bool) -> Self {
+        if sees_all {
+            return self;
+        }
+        let first = "who reads the whole library is told why".to_owned();
+        match self {
+            Self::Unclean { commit, .. } => Self::Unclean { commit, first },
+            Self::UncleanVersion { version, .. } => Self::UncleanVersion { version, first },
+            other => other,
+        }
+    }
+}
+
 fn newest(latest: u64) -> String {
     match latest {
         0 => "it has no versions yet".to_owned(),

@@ -130,6 +130,9 @@ pub struct PromptChange {
     /// The clients in which less of it arrives than before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<Lost>,
+    /// Whether it has text of other files: resources it binds, partials it includes.
+    #[serde(skip)]
+    pub of_others: bool,
 }
 
 /// What a change does.
@@ -322,6 +325,10 @@ pub fn prompts(
             clients: after
                 .as_deref()
                 .map_or_else(Vec::new, |after| lost(before.as_deref(), after)),
+            of_others: [&before, &after]
+                .into_iter()
+                .flatten()
+                .any(|prompt| !prompt.bindings.is_empty() || !prompt.partials.is_empty()),
         });
     }
     Ok((out, left_out))

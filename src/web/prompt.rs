@@ -227,7 +227,7 @@ async fn at_version(
     let found = web.api.registry.version(snapshot, name, number).await;
     found
         .map(|versioned| versioned.prompt)
-        .map_err(|error| Failure::Unavailable(error.to_string()))
+        .map_err(|error| Failure::Unavailable(error.told(visit.actor.sees_all()).to_string()))
 }
 
 async fn made(

@@ -313,6 +313,17 @@ async fn browsers_are_told_to_come_over_tls_where_the_server_speaks_it_under_its
         let answer = ask_host(&mut stream, host).await;
         assert!(!answer.contains("strict-transport"), "{host}: {answer}");
     }
+    // nor is a name whose other ports are somebody else's
+    let entrance = Arc::new(Entrance {
+        allowed: Allowed::new(Some("https://tools.example.com:8443")).unwrap(),
+        ..Entrance::default()
+    });
+    let beside = layers(Router::new().route("/", get(|| async { "ok" })), entrance);
+    let beside = start_with(files.load(), Limits::default(), beside).await;
+    let mut stream = connect(beside.address, &[&pair], &[]).await.unwrap();
+    let answer = ask_host(&mut stream, "tools.example.com:8443").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(!answer.contains("strict-transport"), "{answer}");
     // what a proxy claims is no TLS of this server
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, stop) = (listener.local_addr().unwrap(), server.cancel.clone());

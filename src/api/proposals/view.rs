@@ -412,7 +412,7 @@ async fn threads(
         Arc::default()
     };
     let (head, base) = (about.row.head.clone(), about.base.clone());
-    let (who, sees_all) = (actor.name.clone(), actor.sees_all());
+    let sees_all = actor.sees_all();
     let made = tokio::task::spawn_blocking(move || {
         let mut texts = Texts::new(|commit: &str, path: &str| {
             let bytes = repository.file(commit, path).ok()??;
@@ -440,18 +440,9 @@ async fn threads(
                 Some(&*head)
             };
             known.insert(row.id, out.len());
-            let mut place = stands(&row, at, &effect, &mut texts);
-            // what its author saw rendered may hold a resource that others do not read
-            if row.example.is_some()
-                && !sees_all
-                && row.author != *who
-                && let Some(place) = &mut place
-            {
-                place.quote = None;
-            }
             out.push(Thread {
                 thread: row.id,
-                place,
+                place: stands(&row, at, (&effect, sees_all), &mut texts),
                 resolved_by: row.resolved_by,
                 comments: vec![comment],
             });
@@ -465,7 +456,7 @@ async fn threads(
 fn stands<R: FnMut(&str, &str) -> Option<String>>(
     row: &CommentRow,
     at: Option<&str>,
-    effect: &Effect,
+    (effect, sees_all): (&Effect, bool),
     texts: &mut Texts<R>,
 ) -> Option<ThreadPlace> {
     let (path, commit, line) = (row.path.as_ref()?, row.place_commit.as_ref()?, row.line?);
@@ -475,6 +466,8 @@ fn stands<R: FnMut(&str, &str) -> Option<String>>(
             .quote
             .as_deref()
             .and_then(|text| serde_json::from_str(text).ok());
+        // of what they may not read neither what it says nor that it is there
+        let quote = quote.filter(|quote| sees_all || !quote.of_others);
         let lines = effect::lines(effect, path, example, side == "old");
         let then = (row.message.unwrap_or(0), line);
         let found = quote.as_ref().and_then(|quote| quote.found(&lines, then));

@@ -387,10 +387,13 @@ pub async fn comment(
         let effect = effect::effect(api, &by.actor, &about).await?;
         let lines = effect::lines(&effect, &place.path, &example, place.old);
         let quote = Quote::of(&lines, (message.into(), place.line.into()));
-        place.quote = Some(quote.ok_or_else(|| {
+        let mut quote = quote.ok_or_else(|| {
             let shown: String = place.path.chars().take(80).collect();
             wrong(format!("`{shown}` has no line {} there", place.line))
-        })?);
+        })?;
+        let mut prompts = effect.prompts.iter();
+        quote.of_others = prompts.any(|prompt| *prompt.path == *place.path && prompt.of_others);
+        place.quote = Some(quote);
     }
     let made = proposals
         .comment(&by.actor, number, said.tag.as_deref(), new)

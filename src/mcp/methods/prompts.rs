@@ -17,6 +17,7 @@ use crate::prompt::render::ResolvedResource;
 use crate::prompt::selector::SelectorError;
 use crate::prompt::{At, BoundArguments, Prompt, Rendered, ResolvedResources, Selector};
 use crate::records::{Get, Given, Outcome, Via};
+use crate::registry::AtError;
 
 pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     call.page(List::Prompts)
@@ -295,6 +296,7 @@ async fn find(call: &Call<'_>, text: &str) -> Result<Found, Failure> {
             _ => Err(unknown(call, catalog, name)),
         }
     };
+    let told = |error: AtError| error.told(call.caller.actor.sees_all());
     let number = match &selector.at {
         At::Served => {
             let (catalog, prompt) = of(&snapshot.catalog)?;
@@ -324,7 +326,7 @@ async fn find(call: &Call<'_>, text: &str) -> Result<Found, Failure> {
         }
         At::Revision(commit) => {
             let registry = &call.service.registry;
-            let catalog = registry.at(commit).await?;
+            let catalog = registry.at(commit).await.map_err(told)?;
             let views = &call.service.views;
             let (catalog, prompt) = of(&views.earlier(&call.caller.actor, &catalog))?;
             // what is hidden today was not hidden for nothing
@@ -357,7 +359,8 @@ async fn find(call: &Call<'_>, text: &str) -> Result<Found, Failure> {
     };
     let (catalog, newest) = of(&snapshot.latest)?;
     let registry = &call.service.registry;
-    let found = registry.version(snapshot, name, number).await?;
+    let found = registry.version(snapshot, name, number).await;
+    let found = found.map_err(told)?;
     if !call.sees(&found.version.path) {
         return Err(unknown(call, &catalog, text));
     }

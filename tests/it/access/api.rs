@@ -360,7 +360,15 @@ async fn pages_say_nothing_of_versions_that_were_out_of_sight() {
         .post("root", "/api/v1/changes", &body.to_string())
         .await;
     assert_eq!(moved.status, 200, "{}", moved.text());
+    for version in ["v1", "v2"] {
+        let labels = format!("[then]\nhandover = \"{version}\"\n");
+        server.publish(&[("labels.toml", &labels)]).await;
+    }
     for (who, sees) in [("duty", false), ("all", true)] {
+        // where a label stood tells of a version that was out of sight
+        let listed = server.get(who, "/api/v1/prompts/handover/versions").await;
+        let moves = listed.json()["moves"].as_array().unwrap().len();
+        assert_eq!(moves, if sees { 2 } else { 0 }, "{who}: {}", listed.text());
         let versions = server.get(who, "/prompts/handover/versions").await;
         assert_eq!(versions.status, 200, "{who}");
         let shown = versions.text();

@@ -4,7 +4,9 @@
 use serde_json::json;
 
 use super::{Guarded, Person};
+use crate::git::git;
 use crate::support::http::{Reply, send};
+use crate::support::soon;
 
 const PEOPLE: [Person<'static>; 1] = [(
     "prober",
