@@ -190,34 +190,30 @@ pub(super) fn shown_unread(
     Ok(out)
 }
 
-/// The prompts that commits beyond `base` change, path and text: as each commit has them, since each can be asked for, and as
-/// the last one does.
+/// The prompts that a commit changes since it parted from `base`, path and text.
 pub(super) fn changed_prompts(
     repository: &Repository,
     base: Option<&str>,
     tip: &str,
 ) -> Result<Vec<(String, String)>, GitError> {
     let blobs = repository.blobs()?;
-    let base = base.filter(|base| *base != NOTHING);
-    let mut changed: Vec<(String, BTreeSet<String>)> = Vec::new();
-    for commit in repository.commits_beyond(tip, base, COMMITS)? {
-        let own = changed_by(repository, &blobs, &commit)?;
-        changed.push((commit.id, own));
-    }
-    if let Some(base) = base {
+    let paths: BTreeSet<String> = if let Some(base) = base.filter(|base| *base != NOTHING) {
         let fork = repository.merge_base(tip, base)?;
-        let all = between(&blobs, fork.as_deref().unwrap_or(base), tip)?;
-        changed.push((tip.to_owned(), all));
-    }
-    let mut out = BTreeSet::new();
-    for (commit, paths) in changed {
-        for path in paths.into_iter().filter(|p| p.starts_with("prompts/")) {
-            if let Some(text) = read(&blobs, &commit, &path)? {
-                out.insert((path, text));
-            }
+        between(&blobs, fork.as_deref().unwrap_or(base), tip)?
+    } else {
+        let files = repository.tree(tip)?;
+        files.into_iter().map(|entry| text(&entry.path)).collect()
+    };
+    let mut out = Vec::new();
+    for path in paths
+        .into_iter()
+        .filter(|path| path.starts_with("prompts/"))
+    {
+        if let Some(text) = read(&blobs, tip, &path)? {
+            out.push((path, text));
         }
     }
-    Ok(out.into_iter().collect())
+    Ok(out)
 }
 
 /// A text of a commit; none where there is none, or where it is too large.

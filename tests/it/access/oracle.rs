@@ -4,9 +4,8 @@
 use serde_json::json;
 
 use super::{Guarded, Person};
-use crate::git::git;
 use crate::support::http::{Reply, send};
-use crate::support::soon;
+use crate::support::mcp::MODERN;
 
 const PEOPLE: [Person<'static>; 1] = [(
     "prober",
@@ -191,5 +190,73 @@ async fn a_line_that_somebody_commented_on_is_not_quoted_to_who_does_not_read_it
             "{path}: {}",
             page.text()
         );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_comes_back_is_asked_for_as_who_brings_it_back_sees_the_library() {
+    let server = Guarded::start(FILES, &PEOPLE).await;
+    let probe = |expect: &str| probes("merger://book", expect).swap_remove(0);
+    for text in [
+        &*probe("The terms are secret."),
+        "---\ndescription: D\n---\nIt says nothing.\n",
+    ] {
+        server.publish(&[("prompts/duty/probe.md", text)]).await;
+    }
+    let back = json!({ "version": "v1", "reason": "The one before." }).to_string();
+    let path = "/api/v1/prompts/probe/revert";
+    let refused = server.post("prober", path, &back).await;
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    assert!(
+        refused.text().contains("this library has no"),
+        "{}",
+        refused.text()
+    );
+    let taken = server.post("root", path, &back).await;
+    assert_eq!(taken.status, 200, "{}", taken.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_fails_is_told_without_what_is_not_read() {
+    let server = Guarded::start(FILES, &PEOPLE).await;
+    // a push is checked as main will be: a commit on the way to it may fail
+    let work = server.work("root", "root");
+    let failing = work.change(&[
+        (
+            "prompts/duty/triage.md",
+            "---\ndescription: D\n---\nTwo.\n{% include \"merger.md\" %}\n",
+        ),
+        ("partials/merger.md", "{{ undeclared }}\n"),
+    ]);
+    let mended = "---\ndescription: D\n---\nThree.\n";
+    work.change(&[
+        ("prompts/duty/triage.md", mended),
+        ("partials/merger.md", "The terms.\n"),
+    ]);
+    work.ok(&["push", "origin", "HEAD:main"]);
+    let preview = json!({
+        "revision": failing,
+        "path": "prompts/duty/triage.md",
+        "text": mended,
+    });
+    for (who, sees) in [("prober", false), ("root", true)] {
+        let mut told = Vec::new();
+        for at in ["v2", &*failing] {
+            let get = json!({ "name": format!("triage@{at}"), "arguments": {} });
+            let reply = server.ask(who, "/mcp", MODERN, "prompts/get", get).await;
+            told.push(reply.text().to_owned());
+        }
+        let reply = server
+            .post(who, "/api/v1/preview", &preview.to_string())
+            .await;
+        told.push(reply.text().to_owned());
+        let page = server.get(who, "/prompts/triage?at=v2").await;
+        told.push(page.text().to_owned());
+        for (nth, told) in told.iter().enumerate() {
+            let names = told.contains("merger") || told.contains("undeclared");
+            assert_eq!(names, sees, "{who}, {nth}: {told}");
+            let why = told.contains("who reads the whole library is told why");
+            assert_eq!(why, !sees, "{who}, {nth}: {told}");
+        }
     }
 }
