@@ -13,16 +13,18 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::Request;
 use axum::routing::post;
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main};
 use cuebook::api::Api;
 use cuebook::api::preview::Previews;
-use cuebook::http::Entrance;
+use cuebook::http::{App, Entrance};
 use cuebook::mcp::envelope::{Incoming, Message};
 use cuebook::mcp::revision::Revision;
 use cuebook::mcp::{self, Answer, Caller};
 use cuebook::registry::source::Library;
 use cuebook::registry::{Registry, Settings};
 use cuebook::router::{AppState, router};
+use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -132,25 +134,32 @@ fn calls(criterion: &mut Criterion) {
             }),
         );
         group.bench_function("core", |bencher| bencher.iter(core));
-        for (name, router) in [("router", &ours), ("floor", &floor)] {
-            group.bench_function(name, |bencher| {
-                bencher.iter(|| {
-                    runtime.block_on(async {
-                        let reply = router
-                            .clone()
-                            .oneshot(request(body))
-                            .await
-                            .expect("a reply");
-                        let bytes = to_bytes(reply.into_body(), usize::MAX)
-                            .await
-                            .expect("a body");
-                        assert_eq!(bytes.len(), same.len());
-                    });
-                });
-            });
-        }
+        through(&mut group, &runtime, "router", &ours, body, same.len());
+        through(&mut group, &runtime, "floor", &floor, body, same.len());
         group.finish();
     }
+}
+
+/// Asks an app, and reads what it answers.
+fn through(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    runtime: &Runtime,
+    name: &str,
+    app: &impl App,
+    body: &'static str,
+    length: usize,
+) {
+    group.bench_function(name, |bencher| {
+        bencher.iter(|| {
+            runtime.block_on(async {
+                let reply = app.clone().oneshot(request(body)).await.expect("a reply");
+                let bytes = to_bytes(reply.into_body(), usize::MAX)
+                    .await
+                    .expect("a body");
+                assert_eq!(bytes.len(), length);
+            });
+        });
+    });
 }
 
 criterion_group!(benches, calls);

@@ -1,6 +1,9 @@
 //! Every URL of the server.
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -11,13 +14,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
+use tower::Service;
 use tower::util::MapRequestLayer;
 
 use crate::access::{Access, Actor};
 use crate::api::openapi::problems;
 use crate::api::{self, Api};
 use crate::git_http;
-use crate::http::actor::{Cookies, Door, actor};
+use crate::http::actor::{Cookies, Door, Row, actor};
 use crate::http::{Entrance, Pace, json_error, outer, per_actor};
 use crate::identity::bearer::Bearers;
 use crate::mcp;
@@ -56,8 +60,46 @@ pub struct AppState {
     pub shutdown: CancellationToken,
 }
 
-/// The whole server as a service.
-pub fn router(state: AppState) -> Router {
+/// The whole server as a service: the endpoint that every prompt goes through, and a router for the rest. A router copies its
+/// layers for each request, which costs as much as a prompt does.
+#[derive(Debug, Clone)]
+pub struct Front {
+    doors: Arc<Doors>,
+    endpoint: Arc<mcp::http::Endpoint>,
+    router: Router,
+}
+
+/// The URL that is not the router's.
+const ENDPOINT: &str = "/mcp";
+
+impl Service<Request> for Front {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request) -> Answering {
+        if request.uri().path() != ENDPOINT {
+            return Box::pin(self.router.call(request));
+        }
+        let (doors, endpoint) = (self.doors.clone(), self.endpoint.clone());
+        request.extensions_mut().insert(Row(ENDPOINT));
+        Box::pin(async move {
+            // it has a bound of its own for how long a body may take
+            let answer = async |request| mcp::http::whole(State(endpoint), request).await;
+            Ok(pass(&doors, request, answer).await)
+        })
+    }
+}
+
+/// An answer that is being made.
+type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+/// Makes the whole server.
+pub fn router(state: AppState) -> Front {
     let entrance = state.entrance.clone();
     let door = Door {
         access: state.access.clone(),
@@ -70,10 +112,9 @@ pub fn router(state: AppState) -> Router {
         shutdown: state.shutdown.clone(),
     });
     let mcp = Router::new()
-        .route("/mcp", any(mcp::http::whole))
         .route("/mcp/", any(mcp::http::whole))
         .route("/mcp/{*folder}", any(mcp::http::folder))
-        .with_state(endpoint);
+        .with_state(endpoint.clone());
     let web = Web::new(
         state.api.clone(),
         state.mcp.clone(),
@@ -87,7 +128,7 @@ pub fn router(state: AppState) -> Router {
         door,
         web: web.clone(),
     });
-    Router::new()
+    let router = Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/.well-known/oauth-protected-resource", get(resource))
@@ -106,7 +147,17 @@ pub fn router(state: AppState) -> Router {
             None => git_http::none(),
         })
         .merge(Router::new().fallback(not_found).with_state(web))
-        .layer(middleware::from_fn_with_state(doors, pass))
+        .layer(middleware::from_fn_with_state(
+            doors.clone(),
+            async |State(doors): State<Arc<Doors>>, request, next: Next| {
+                pass(&doors, request, async |request| next.run(request).await).await
+            },
+        ));
+    Front {
+        doors,
+        endpoint,
+        router,
+    }
 }
 
 /// What the way to a handler leads through.
@@ -117,17 +168,17 @@ struct Doors {
     web: Web,
 }
 
-/// What everything passes, outermost first. It is one layer of the router: each is copied for every request, with all that
-/// is inside of it.
-async fn pass(State(doors): State<Arc<Doors>>, request: Request, next: Next) -> Response {
+/// What everything passes, outermost first.
+async fn pass(
+    doors: &Doors,
+    request: Request,
+    next: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
     problems(request, async |request| {
         outer(&doors.entrance, request, async |request| {
             dressed(&doors.web, request, async |request| {
                 actor(&doors.door, request, async |request| {
-                    per_actor(&doors.entrance, request, async |request| {
-                        next.run(request).await
-                    })
-                    .await
+                    per_actor(&doors.entrance, request, next).await
                 })
                 .await
             })

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use axum::Router;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +33,7 @@ use crate::mcp;
 use crate::proposals::Proposals;
 use crate::records::Records;
 use crate::registry::{self, Registry};
-use crate::router::{AppState, router};
+use crate::router::{AppState, Front, router};
 use crate::search::Search;
 use crate::starter::Language;
 use crate::upstream::{Mode, Upstream};
@@ -180,7 +179,7 @@ pub async fn start(what: Serve, config: &Config) -> anyhow::Result<Running> {
 pub const COMMANDS: &str = "commands";
 
 /// A server that nobody reaches but the command that has opened it, for a data directory that no server serves.
-pub async fn open_alone(data_dir: &Path, config: &Config) -> anyhow::Result<(Router, Running)> {
+pub async fn open_alone(data_dir: &Path, config: &Config) -> anyhow::Result<(Front, Running)> {
     let what = Serve::DataDir {
         path: data_dir.to_path_buf(),
         starter: None,
@@ -191,7 +190,7 @@ pub async fn open_alone(data_dir: &Path, config: &Config) -> anyhow::Result<(Rou
 
 /// A server that does not listen yet.
 struct Composed {
-    router: Router,
+    router: Front,
     running: Running,
     /// Pushes that run; their end is waited for.
     pushes: TaskTracker,

@@ -12,7 +12,7 @@ mod role;
 mod routes;
 pub mod secret;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub use directory::{Access, Denied, EVERYONE, GROUP, Invitation};
 pub use pattern::{Pattern, PatternError};
@@ -60,14 +60,15 @@ pub struct Actor {
 impl Actor {
     /// The person at this machine, who may do everything.
     pub fn local() -> Self {
-        Self {
+        static LOCAL: LazyLock<Actor> = LazyLock::new(|| Actor {
             name: "local".into(),
             kind: Kind::Local,
             email: None,
             groups: Arc::default(),
             permissions: Permissions::everything(),
             credential: None,
-        }
+        });
+        LOCAL.clone()
     }
 
     /// Who has not said who they are, and may do nothing.

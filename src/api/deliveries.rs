@@ -45,8 +45,10 @@ impl Answer {
 
 #[derive(Serialize, ToSchema)]
 struct Delivery {
-    /// When, UTC.
+    /// When, UTC; of several, the first.
     at: String,
+    /// How often within that second: what is asked for again and again is one row.
+    times: i64,
     /// To whom.
     actor: String,
     /// The client, as it calls itself.
@@ -78,6 +80,7 @@ impl From<DeliveryRow> for Delivery {
     fn from(row: DeliveryRow) -> Self {
         Self {
             at: calendar::show(row.at),
+            times: row.times,
             actor: row.actor,
             client: row.client,
             client_version: row.client_version,

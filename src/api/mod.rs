@@ -137,7 +137,7 @@ pub fn by(extensions: &Extensions) -> By {
 /// Whom a request that costs much is charged to: who they are, and where that is not known their address.
 pub(crate) fn charged(extensions: &Extensions) -> Caller {
     match extensions.get::<Actor>() {
-        Some(actor) if actor.kind() != Kind::Local => Caller::actor(&actor.name),
+        Some(actor) if actor.kind() != Kind::Local => Caller::actor(actor.name.clone()),
         _ => match extensions.get::<ClientAddress>() {
             Some(client) => Caller::address(client.ip),
             None => Caller::local(),

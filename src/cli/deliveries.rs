@@ -49,6 +49,7 @@ struct Answer {
 #[derive(Deserialize)]
 struct Delivery {
     at: String,
+    times: i64,
     actor: String,
     client: String,
     client_version: String,
@@ -101,7 +102,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         };
         writeln!(
             out,
-            "{}  {}{version}  to {} by {client}{}{}",
+            "{}  {}{version}  to {} by {client}{}{}{}",
             delivery.at,
             delivery.prompt,
             delivery.actor,
@@ -114,6 +115,10 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
                 ", which put the arguments in by itself"
             } else {
                 ""
+            },
+            match delivery.times {
+                1 => String::new(),
+                times => format!(", {times} times in that second"),
             }
         )?;
         let from = |commit: &Option<String>, path: &str, sha256: &str| match commit {

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
-use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
@@ -16,6 +15,7 @@ use tower::ServiceExt as _;
 
 use super::serve::ConfigArgs;
 use crate::http::actor::SameMachine;
+use crate::router::Front;
 use crate::server::{self, Running};
 
 /// A way to call the API.
@@ -30,7 +30,7 @@ enum Reach {
     /// Over the socket of the server that runs.
     Server(reqwest::Client),
     /// In this process; the data directory is locked meanwhile.
-    Alone(Router, Option<Box<Running>>),
+    Alone(Front, Option<Box<Running>>),
 }
 
 /// What a refusal of the API says (RFC 9457).

@@ -7,6 +7,7 @@
 pub mod facts;
 mod state;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rpds::{HashTrieMapSync, VectorSync};
@@ -127,6 +128,17 @@ pub struct History {
     tip: Option<Id>,
     names: HashTrieMapSync<Arc<str>, Arc<Numbered>>,
     labels: VectorSync<LabelsAt>,
+    /// Where it was begun; what goes on from it has the same.
+    begun: Arc<Begun>,
+    /// Every change of a name since then, with its commit.
+    changes: VectorSync<(Arc<str>, Id)>,
+}
+
+/// Tells histories apart that were begun by themselves.
+#[derive(Debug, Default)]
+struct Begun {
+    /// What has no size may share its place.
+    _place: u8,
 }
 
 impl PartialEq for History {
@@ -153,7 +165,28 @@ impl History {
                 .map(|(name, numbered)| (name, Arc::new(numbered)))
                 .collect(),
             labels: labels.into_iter().collect(),
+            ..Self::default()
         }
+    }
+
+    fn set(&mut self, name: &Arc<str>, numbered: Arc<Numbered>, commit: Id) {
+        self.names.insert_mut(name.clone(), numbered);
+        self.changes.push_back_mut((name.clone(), commit));
+    }
+
+    /// The names that changed since another one from which this one goes on; none where it does not. Costs what changed.
+    pub fn changed_since(&self, before: &Self) -> Option<BTreeSet<&Arc<str>>> {
+        let (known, labels) = (before.changes.len(), before.labels.len());
+        let goes_on = Arc::ptr_eq(&self.begun, &before.begun)
+            && known <= self.changes.len()
+            && labels <= self.labels.len()
+            // a commit says all that was before it
+            && (known == 0 || self.changes.get(known - 1) == before.changes.last())
+            && (labels == 0 || self.labels.get(labels - 1) == before.labels.last());
+        goes_on.then(|| {
+            let changes = (known..self.changes.len()).filter_map(|at| self.changes.get(at));
+            changes.map(|(name, _)| name).collect()
+        })
     }
 
     /// The commit it reaches; none before the first.
@@ -197,7 +230,7 @@ impl History {
     }
 
     /// Commits at which the labels changed, oldest first.
-    pub fn labels(&self) -> impl DoubleEndedIterator<Item = &LabelsAt> {
+    pub fn labels(&self) -> impl DoubleEndedIterator<Item = &LabelsAt> + ExactSizeIterator {
         self.labels.iter()
     }
 }

@@ -132,7 +132,7 @@ impl State {
                 }),
             }
         }
-        self.renamed(history, &before, &names);
+        self.renamed(history, &before, &names, step);
         for partial in &partials {
             let users = self.users.get(partial);
             names.extend(users.into_iter().flat_map(HashTrieSetSync::iter).cloned());
@@ -145,7 +145,13 @@ impl State {
     }
 
     /// A name without any history that comes with the bytes of one that goes takes that one's versions along.
-    fn renamed(&self, history: &mut History, before: &Pieces, names: &BTreeSet<Arc<str>>) {
+    fn renamed(
+        &self,
+        history: &mut History,
+        before: &Pieces,
+        names: &BTreeSet<Arc<str>>,
+        step: &Step,
+    ) {
         let blobs = |pieces: &Pieces, name: &Arc<str>| -> Vec<Id> {
             let of_name = pieces.get(name);
             let pieces = of_name.into_iter().flat_map(|pieces| pieces.values());
@@ -181,7 +187,7 @@ impl State {
             if let Some(from) = from
                 && let Some(numbered) = history.names.get(&from).cloned()
             {
-                history.names.insert_mut(name.clone(), numbered);
+                history.set(name, numbered, step.commit.id);
                 taken.insert(from);
             }
         }
@@ -199,7 +205,7 @@ impl State {
                         last: None,
                         ..(**numbered).clone()
                     };
-                    history.names.insert_mut(name.clone(), Arc::new(gone));
+                    history.set(name, Arc::new(gone), step.commit.id);
                 }
             }
             Effective::Content(path, content) => {
@@ -216,12 +222,14 @@ impl State {
                     let numbered = Arc::make_mut(numbered);
                     numbered.versions.push(version);
                     numbered.last = Some(content);
+                    let change = (name.clone(), step.commit.id);
+                    history.changes.push_back_mut(change);
                 } else {
                     let numbered = Numbered {
                         versions: vec![version],
                         last: Some(content),
                     };
-                    history.names.insert_mut(name.clone(), Arc::new(numbered));
+                    history.set(name, Arc::new(numbered), step.commit.id);
                 }
             }
         }

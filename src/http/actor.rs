@@ -97,13 +97,10 @@ pub async fn actor(
         }
     };
     // who asks for what is not there is told so by the router
-    if let Some(path) = request.extensions().get::<MatchedPath>() {
+    if let Some(path) = matched(&request) {
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-        let Some(need) = need(path.as_str(), reads) else {
-            tracing::error!(
-                path = path.as_str(),
-                "this address has no row in the table of permissions"
-            );
+        let Some(need) = need(path, reads) else {
+            tracing::error!(path, "this address has no row in the table of permissions");
             return Refused::Forbidden.answer(&request, None);
         };
         if !need.met_by(&actor) {
@@ -148,11 +145,20 @@ enum Refused {
     NotOurPage,
 }
 
+/// The URL's row in the table of permissions, where no router of axum has matched it.
+#[derive(Debug, Clone, Copy)]
+pub struct Row(pub &'static str);
+
+fn matched(request: &Request) -> Option<&str> {
+    let extensions = request.extensions();
+    let row = extensions.get::<Row>().map(|row| row.0);
+    row.or_else(|| extensions.get::<MatchedPath>().map(MatchedPath::as_str))
+}
+
 fn is_public(request: &Request) -> bool {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    let path = request.extensions().get::<MatchedPath>();
     // what is not there shows nothing
-    path.is_none_or(|path| need(path.as_str(), reads) == Some(Need::Nothing))
+    matched(request).is_none_or(|path| need(path, reads) == Some(Need::Nothing))
 }
 
 impl Door {

@@ -34,7 +34,7 @@ pub use self::pace::Pace;
 pub use self::rates::{Network, RateSettings, Rates, TooMany, too_many_requests};
 #[cfg(unix)]
 pub use self::serve::serve_unix;
-pub use self::serve::{Limits, serve, serve_tls};
+pub use self::serve::{App, Limits, serve, serve_tls};
 pub use self::streams::{StreamSettings, Streams};
 pub use self::tls::{Tls, TlsError};
 

@@ -1,14 +1,16 @@
 //! Accepts connections, bounds what a connection may cost, ends them gracefully.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderValue};
-use axum::response::IntoResponse as _;
+use axum::response::{IntoResponse as _, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -21,7 +23,7 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt;
+use tower::Service;
 
 use super::actor::SameMachine;
 use super::client::Peer;
@@ -85,34 +87,53 @@ impl Default for Limits {
 /// Time for the answer of a write that has just ended.
 const LAST: Duration = Duration::from_secs(1);
 
-/// Serves a router until told to stop; returns when every connection has ended or the grace is over. `writes` are tasks
+/// What answers requests: a router, or what stands before one.
+pub trait App:
+    Service<Request, Response = Response, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<S> App for S where
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// Serves an app until told to stop; returns when every connection has ended or the grace is over. `writes` are tasks
 /// that must not be cut (a push): the end of those that run then is waited for.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
+    app: impl App,
     limits: &Limits,
     shutdown: CancellationToken,
     writes: &TaskTracker,
 ) {
-    accept(listener, None, router, limits, shutdown, writes).await;
+    accept(listener, None, app, limits, shutdown, writes).await;
 }
 
 /// The same over TLS.
 pub async fn serve_tls(
     listener: TcpListener,
     tls: Arc<Tls>,
-    router: Router,
+    app: impl App,
     limits: &Limits,
     shutdown: CancellationToken,
     writes: &TaskTracker,
 ) {
-    accept(listener, Some(tls), router, limits, shutdown, writes).await;
+    accept(listener, Some(tls), app, limits, shutdown, writes).await;
 }
 
 async fn accept(
     listener: TcpListener,
     tls: Option<Arc<Tls>>,
-    router: Router,
+    app: impl App,
     limits: &Limits,
     shutdown: CancellationToken,
     writes: &TaskTracker,
@@ -152,18 +173,18 @@ async fn accept(
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "could not turn Nagle's algorithm off");
         }
-        let (router, tls) = (router.clone(), tls.clone());
+        let (app, tls) = (app.clone(), tls.clone());
         let shutdown = shutdown.clone();
         let limits = limits.clone();
         connections.spawn(async move {
             if let Some(tls) = tls {
-                encrypted(socket, peer, &tls, router, &limits, shutdown).await;
+                encrypted(socket, peer, &tls, app, &limits, shutdown).await;
             } else {
                 let peer = Peer {
                     address: peer,
                     encrypted: false,
                 };
-                connection(socket, Some(peer), router, &limits, shutdown).await;
+                connection(socket, Some(peer), app, &limits, shutdown).await;
             }
             drop((place, held));
         });
@@ -192,11 +213,11 @@ async fn accept(
     writes.wait().await;
 }
 
-/// Serves a router to the programs of this machine that may connect to a Unix socket, until told to stop.
+/// Serves an app to the programs of this machine that may connect to a Unix socket, until told to stop.
 #[cfg(unix)]
 pub async fn serve_unix(
     listener: &tokio::net::UnixListener,
-    router: Router,
+    app: impl App,
     limits: &Limits,
     shutdown: CancellationToken,
 ) {
@@ -209,9 +230,9 @@ pub async fn serve_unix(
         while connections.try_join_next().is_some() {}
         match accepted {
             Ok((socket, _)) => {
-                let (router, limits, shutdown) = (router.clone(), limits.clone(), shutdown.clone());
+                let (app, limits, shutdown) = (app.clone(), limits.clone(), shutdown.clone());
                 connections.spawn(async move {
-                    connection(socket, None, router, &limits, shutdown).await;
+                    connection(socket, None, app, &limits, shutdown).await;
                 });
             }
             Err(error) => {
@@ -230,12 +251,12 @@ enum Begun {
     Plain(TcpStream),
 }
 
-/// Serves a router to a client that speaks TLS, and tells one that does not.
+/// Serves an app to a client that speaks TLS, and tells one that does not.
 async fn encrypted(
     socket: TcpStream,
     address: SocketAddr,
     tls: &Tls,
-    router: Router,
+    app: impl App,
     limits: &Limits,
     shutdown: CancellationToken,
 ) {
@@ -246,7 +267,7 @@ async fn encrypted(
     let peer = |encrypted| Some(Peer { address, encrypted });
     match begun {
         Ok(Ok(Begun::Tls(socket))) => {
-            connection(*socket, peer(true), router, limits, shutdown).await;
+            connection(*socket, peer(true), app, limits, shutdown).await;
         }
         Ok(Ok(Begun::Plain(socket))) => {
             let limits = Limits {
@@ -273,7 +294,7 @@ async fn begin(socket: TcpStream, tls: &Tls) -> std::io::Result<Begun> {
     Ok(Begun::Tls(Box::new(socket)))
 }
 
-async fn not_encrypted() -> axum::response::Response {
+async fn not_encrypted() -> Response {
     let close = [(header::CONNECTION, HeaderValue::from_static("close"))];
     let error = json_error("this port speaks TLS; begin the address with https://");
     (StatusCode::BAD_REQUEST, close, error).into_response()
@@ -282,7 +303,7 @@ async fn not_encrypted() -> axum::response::Response {
 async fn connection(
     socket: impl AsyncRead + AsyncWrite + Send + 'static,
     peer: Option<Peer>,
-    router: Router,
+    app: impl App,
     limits: &Limits,
     shutdown: CancellationToken,
 ) {
@@ -291,7 +312,8 @@ async fn connection(
             Some(peer) => request.extensions_mut().insert(peer).is_some(),
             None => request.extensions_mut().insert(SameMachine).is_some(),
         };
-        router.clone().oneshot(request.map(Body::new))
+        // it is ready at any time, as a router is
+        app.clone().call(request.map(Body::new))
     });
     let mut builder = http1::Builder::new();
     builder

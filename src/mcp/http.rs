@@ -32,6 +32,8 @@ use crate::workers;
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes past the limit that are read over before the connection is closed.
 const READ_OVER: usize = 16 * 1024 * 1024;
+/// Headers of an answer.
+const HEADERS: usize = 8;
 /// How deep folders are read.
 const MAX_DEPTH: usize = 32;
 
@@ -101,7 +103,7 @@ async fn exchange(
         request_id: request_id.unwrap_or_default(),
         folder,
         charged: match parts.extensions.get::<ClientAddress>() {
-            _ if actor.kind() != Kind::Local => workers::Caller::actor(&actor.name),
+            _ if actor.kind() != Kind::Local => workers::Caller::actor(actor.name.clone()),
             Some(client) => workers::Caller::address(client.ip),
             None => workers::Caller::local(),
         },
@@ -386,6 +388,8 @@ fn json(status: StatusCode, body: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
+    // with what the way out adds, so that it grows once
+    headers.reserve(HEADERS);
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),

@@ -63,7 +63,7 @@ pub struct Get {
     /// Its version, where it is known.
     pub version: Option<u32>,
     /// The commit that has its text and its path there, where that is not the catalog's commit.
-    pub of: Option<(String, Arc<str>)>,
+    pub of: Option<(Arc<str>, Arc<str>)>,
     /// The resources that were delivered with it, which are the catalog's.
     pub resources: Vec<Arc<Resource>>,
     /// What was given. Values stay in memory, and only until they are counted.

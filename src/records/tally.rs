@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::calendar::day;
 use super::get::{Get, Outcome};
+use crate::catalog::Revision;
 use crate::prompt::secrets;
 use crate::store::{Batch, DeliveryRow, LatencyRow, LossRow, RecentRow, UsageRow};
 
@@ -33,12 +34,90 @@ pub struct Lost {
 /// Prompt, version, client, its version, day.
 type Key = (Arc<str>, i64, Arc<str>, Arc<str>, i64);
 
+/// What two deliveries have in common that are one row.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Same {
+    second: i64,
+    actor: Arc<str>,
+    client: Arc<str>,
+    client_version: Arc<str>,
+    via: &'static str,
+    placeholder: bool,
+    prompt: Arc<str>,
+    path: Arc<str>,
+    version: Option<u32>,
+    revision: Option<Arc<str>>,
+    sha256: Arc<str>,
+    served: Option<Arc<str>>,
+    /// URI, path and hash of each.
+    resources: Vec<[Arc<str>; 3]>,
+}
+
+impl Same {
+    fn of(get: &Get) -> Self {
+        let served = match get.catalog.revision() {
+            Revision::Commit(commit) => Some(commit.clone()),
+            Revision::WorkTree => None,
+        };
+        let (revision, path) = match &get.of {
+            Some((commit, path)) => (Some(commit.clone()), path.clone()),
+            None => (served.clone(), get.prompt.path.clone()),
+        };
+        Self {
+            second: get.at.div_euclid(1000),
+            actor: get.actor.clone(),
+            client: get.client.clone(),
+            client_version: get.client_version.clone(),
+            via: get.via.as_str(),
+            placeholder: get.given.placeholder,
+            prompt: get.prompt.name.clone().into(),
+            path,
+            version: get.version,
+            revision,
+            sha256: get.prompt.sha256.clone(),
+            served,
+            resources: get
+                .resources
+                .iter()
+                .map(|r| [&r.uri, &r.path, &r.sha256].map(Arc::clone))
+                .collect(),
+        }
+    }
+
+    /// The row of the first of them, in milliseconds since 1970.
+    fn row(&self, at: i64) -> DeliveryRow {
+        let resources = self.resources.iter();
+        let resources: Vec<Delivered<'_>> = resources
+            .map(|[uri, path, sha256]| Delivered { uri, path, sha256 })
+            .collect();
+        DeliveryRow {
+            seq: 0,
+            at,
+            times: 1,
+            actor: self.actor.to_string(),
+            client: self.client.to_string(),
+            client_version: self.client_version.to_string(),
+            via: self.via.into(),
+            placeholder: self.placeholder,
+            prompt: self.prompt.to_string(),
+            version: self.version.map(i64::from),
+            revision: self.revision.as_deref().map(str::to_owned),
+            path: self.path.to_string(),
+            sha256: self.sha256.to_string(),
+            resources_revision: self.served.as_deref().map(str::to_owned),
+            resources: serde_json::to_string(&resources).unwrap_or_else(|_| "[]".into()),
+        }
+    }
+}
+
 /// What waits to be written.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     usage: HashMap<Key, UsageRow>,
     latency: HashMap<(Arc<str>, i64, i64, i64), i64>,
     deliveries: VecDeque<DeliveryRow>,
+    /// Where among them the row of each is that may come again.
+    repeats: HashMap<Same, usize>,
     losses: BTreeMap<(i64, &'static str), i64>,
     recents: Vec<RecentRow>,
     forgotten: Vec<(String, String, String)>,
@@ -149,40 +228,17 @@ impl Tally {
     }
 
     fn deliver(&mut self, get: &Get, lost: &mut Lost) {
+        let same = Same::of(get);
+        if let Some(at) = self.repeats.get(&same) {
+            self.deliveries[*at].times += 1;
+            return;
+        }
         if self.deliveries.len() >= MAX_DELIVERIES {
             lost.deliveries += 1;
             return;
         }
-        let resources: Vec<Delivered<'_>> = get
-            .resources
-            .iter()
-            .map(|resource| Delivered {
-                uri: &resource.uri,
-                path: &resource.path,
-                sha256: &resource.sha256,
-            })
-            .collect();
-        let served = get.catalog.revision().commit().map(str::to_owned);
-        let (revision, path) = match &get.of {
-            Some((commit, path)) => (Some(commit.clone()), path.to_string()),
-            None => (served.clone(), get.prompt.path.to_string()),
-        };
-        self.deliveries.push_back(DeliveryRow {
-            seq: 0,
-            at: get.at,
-            actor: get.actor.to_string(),
-            client: get.client.to_string(),
-            client_version: get.client_version.to_string(),
-            via: get.via.as_str().into(),
-            placeholder: get.given.placeholder,
-            prompt: get.prompt.name.as_str().to_owned(),
-            version: get.version.map(i64::from),
-            revision,
-            path,
-            sha256: get.prompt.sha256.to_string(),
-            resources_revision: served,
-            resources: serde_json::to_string(&resources).unwrap_or_else(|_| "[]".into()),
-        });
+        self.deliveries.push_back(same.row(get.at));
+        self.repeats.insert(same, self.deliveries.len() - 1);
     }
 
     /// Values to be written in the place of what is there, and those to be removed.
@@ -256,7 +312,10 @@ impl Tally {
                     lost,
                 })
                 .collect(),
-            deliveries: std::mem::take(&mut self.deliveries).into(),
+            deliveries: {
+                self.repeats.clear();
+                std::mem::take(&mut self.deliveries).into()
+            },
             recents: std::mem::take(&mut self.recents),
             forgotten: std::mem::take(&mut self.forgotten),
         }

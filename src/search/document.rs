@@ -247,29 +247,41 @@ pub struct Documents {
 impl Documents {
     /// Those of a catalog; what did not change is taken from another one's.
     pub fn of(catalog: Arc<Catalog>, before: Option<&Self>) -> Self {
-        let mut known: HashMap<(&str, &str), &Arc<Document>> = HashMap::new();
-        if let Some(before) = before {
-            known = before
-                .all
-                .iter()
-                .map(|d| ((d.item.kind(), d.item.name()), d))
-                .collect();
-        }
         let prompts = catalog.list(None).into_iter().cloned().map(Item::Prompt);
         let resources = catalog.resources().into_iter();
-        let items = prompts.chain(resources.cloned().map(Item::Resource));
-        let mut digest = Digest::default();
-        let all: Vec<Arc<Document>> = items
-            .map(|item| {
-                let known = known
-                    .get(&(item.kind(), item.name()))
-                    .filter(|document| document.item.same(&item))
-                    .map(|document| (*document).clone());
-                let document = known.unwrap_or_else(|| Arc::new(Document::new(item)));
-                digest.add(&document.hash);
-                document
-            })
+        let items: Vec<Item> = prompts
+            .chain(resources.cloned().map(Item::Resource))
             .collect();
+        let before = before.map_or(&[][..], |before| &before.all);
+        // both are in the order of lists: what a publish changes lies between two parts that are the same
+        let same = |(item, document): &(&Item, &Arc<Document>)| document.item.same(item);
+        let first = items.iter().zip(before).take_while(same).count();
+        let rest = items[first..]
+            .iter()
+            .rev()
+            .zip(before[first..].iter().rev());
+        let last = rest.take_while(same).count();
+        let between = &before[first..before.len() - last];
+        let known: HashMap<(&str, &str), &Arc<Document>> = between
+            .iter()
+            .map(|d| ((d.item.kind(), d.item.name()), d))
+            .collect();
+        let end = items.len() - last;
+        let made = items.into_iter().enumerate().map(|(at, item)| {
+            if at < first {
+                return before[at].clone();
+            }
+            if at >= end {
+                return before[before.len() - last + (at - end)].clone();
+            }
+            let found = known.get(&(item.kind(), item.name())).copied();
+            match found.filter(|document| document.item.same(&item)) {
+                Some(document) => document.clone(),
+                None => Arc::new(Document::new(item)),
+            }
+        });
+        let mut digest = Digest::default();
+        let all: Vec<Arc<Document>> = made.inspect(|d| digest.add(&d.hash)).collect();
         Self {
             catalog,
             all,

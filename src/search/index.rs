@@ -390,21 +390,33 @@ impl Rows {
             out.remove.extend(gone.into_values().map(|(id, _)| id));
             return out;
         };
-        let places = |documents: &Documents| -> HashSet<*const Document> {
-            documents.all().iter().map(Arc::as_ptr).collect()
+        // both are in the order of lists: what changed lies between two parts that are the same
+        let (old, new) = (before.all(), documents.all());
+        let same = |(old, new): &(&Arc<Document>, &Arc<Document>)| Arc::ptr_eq(old, new);
+        let first = old.iter().zip(new).take_while(same).count();
+        let (old, new) = (&old[first..], &new[first..]);
+        let last = old
+            .iter()
+            .rev()
+            .zip(new.iter().rev())
+            .take_while(same)
+            .count();
+        let (old, new) = (&old[..old.len() - last], &new[..new.len() - last]);
+        let places = |documents: &[Arc<Document>]| -> HashSet<*const Document> {
+            documents.iter().map(Arc::as_ptr).collect()
         };
-        let (old, new) = (places(&before), places(documents));
-        for document in before.all() {
-            if !new.contains(&Arc::as_ptr(document))
+        let (stay, known) = (places(new), places(old));
+        for document in old {
+            if !stay.contains(&Arc::as_ptr(document))
                 && let Some((id, _)) = self.known.remove(&key(document))
             {
                 self.by_id.remove_mut(&id);
                 out.remove.push(id);
             }
         }
-        let added = documents.all().iter();
+        let added = new.iter();
         out.add
-            .extend(added.filter(|d| !old.contains(&Arc::as_ptr(d))).cloned());
+            .extend(added.filter(|d| !known.contains(&Arc::as_ptr(d))).cloned());
         out
     }
 }

@@ -12,8 +12,10 @@ const TOGETHER: usize = 50;
 pub struct DeliveryRow {
     /// Its number, from 1; given by the store.
     pub seq: i64,
-    /// When, in milliseconds since 1970.
+    /// When, in milliseconds since 1970; of several, the first.
     pub at: i64,
+    /// How often within that second, at least once.
+    pub times: i64,
     /// The actor who got it.
     pub actor: String,
     /// The client, as it calls itself.
@@ -105,12 +107,13 @@ pub(super) async fn add(
     let mut next = last(transaction).await? + 1;
     for some in rows.chunks(TOGETHER) {
         let mut query = QueryBuilder::<Sqlite>::new(
-            "INSERT INTO delivery (seq, at, actor, client, client_version, via, placeholder, prompt, version, revision, path, sha256, resources_revision, resources) ",
+            "INSERT INTO delivery (seq, at, times, actor, client, client_version, via, placeholder, prompt, version, revision, path, sha256, resources_revision, resources) ",
         );
         query.push_values(some, |mut values, row| {
             values
                 .push_bind(next)
                 .push_bind(row.at)
+                .push_bind(row.times.max(1))
                 .push_bind(&row.actor)
                 .push_bind(&row.client)
                 .push_bind(&row.client_version)

@@ -60,6 +60,23 @@ impl Rows {
         }
     }
 
+    /// What a name has beyond another history; none where it does not go on from that.
+    fn beyond(&mut self, name: &str, before: &History, now: &Arc<Numbered>) -> Option<()> {
+        let from = match before.of(name) {
+            Some(known) if Arc::ptr_eq(known, now) => return Some(()),
+            Some(known) => {
+                let length = known.versions.len();
+                if now.versions.get(..length) != Some(&known.versions[..]) {
+                    return None;
+                }
+                length
+            }
+            None => 0,
+        };
+        self.name(name, now, from);
+        Some(())
+    }
+
     fn label(&mut self, position: usize, at: &LabelsAt) {
         let commit_id = self.commit(&at.commit);
         self.out.labels.push(LabelRow {
@@ -78,27 +95,23 @@ pub(super) fn all(history: &History) -> VersionRows {
 /// The rows that a history has beyond another; none where it does not go on from that.
 pub(super) fn added(before: &History, now: &History) -> Option<VersionRows> {
     let mut rows = Rows::default();
-    for (name, numbered) in now.names() {
-        let from = match before.of(name) {
-            Some(known) if Arc::ptr_eq(known, numbered) => continue,
-            Some(known) => {
-                let length = known.versions.len();
-                if numbered.versions.get(..length) != Some(&known.versions[..]) {
-                    return None;
-                }
-                length
-            }
-            None => 0,
-        };
-        rows.name(name, numbered, from);
+    if let Some(changed) = now.changed_since(before) {
+        for name in changed {
+            rows.beyond(name, before, now.of(name)?)?;
+        }
+    } else {
+        for (name, numbered) in now.names() {
+            rows.beyond(name, before, numbered)?;
+        }
+        if before.names().any(|(name, _)| now.of(name).is_none()) {
+            return None;
+        }
+        let known = before.labels().count();
+        if !before.labels().eq(now.labels().take(known)) {
+            return None;
+        }
     }
-    if before.names().any(|(name, _)| now.of(name).is_none()) {
-        return None;
-    }
-    let known = before.labels().count();
-    if !before.labels().eq(now.labels().take(known)) {
-        return None;
-    }
+    let known = before.labels().len();
     for (position, at) in now.labels().enumerate().skip(known) {
         rows.label(position, at);
     }

@@ -3,14 +3,22 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
-/// An opaque key: everything with the same one has one budget and one turn.
+/// Everything with the same one has one budget and one turn.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Caller(Arc<str>);
+pub struct Caller(Key);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Key {
+    Local,
+    Network(IpAddr),
+    Actor(Arc<str>),
+    Builds,
+}
 
 impl Caller {
     /// Whoever sits at this machine: its terminal, its standard input.
     pub fn local() -> Self {
-        Self("local".into())
+        Self(Key::Local)
     }
 
     /// A client's address: an IPv4 address, or the network that an IPv6 address is one of 2⁶⁴ of.
@@ -19,17 +27,17 @@ impl Caller {
             IpAddr::V4(address) => IpAddr::V4(address),
             IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
         };
-        Self(network.to_string().into())
+        Self(Key::Network(network))
     }
 
     /// Somebody who has said who they are, from wherever they ask.
-    pub fn actor(name: &str) -> Self {
-        Self(format!("actor {name}").into())
+    pub fn actor(name: Arc<str>) -> Self {
+        Self(Key::Actor(name))
     }
 
     /// The checks of builds, which nobody asks for by a request.
     pub(super) fn builds() -> Self {
-        Self("builds".into())
+        Self(Key::Builds)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `prompts/list` and `prompts/get`.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -261,7 +262,7 @@ fn note(
         version: version.and_then(|version| u32::try_from(version.number).ok()),
         of: version
             .and_then(|version| version.of.as_ref())
-            .map(|version| (version.commit.hex().to_string(), version.path.clone())),
+            .map(|version| (version.commit.hex(), version.path.clone())),
         resources: resolved
             .iter()
             .filter_map(|entry| entry.resource.clone())
@@ -403,8 +404,25 @@ fn unknown(call: &Call<'_>, catalog: &Catalog, name: &str) -> Failure {
     RpcError::invalid_params(message).into()
 }
 
+/// Random numbers that are asked of the system at once.
+const NONCES: usize = 32;
+
+thread_local! {
+    /// Those that are left.
+    static RANDOM: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
 /// A random name for the tags of the `untrusted` filter.
 fn nonce() -> Result<String, Failure> {
-    let random = getrandom::u64().map_err(|error| Failure::Internal(error.to_string()))?;
+    let random = RANDOM.with_borrow_mut(|left| {
+        if left.is_empty() {
+            let mut bytes = [0; NONCES * 8];
+            getrandom::fill(&mut bytes)?;
+            let (numbers, _) = bytes.as_chunks::<8>();
+            left.extend(numbers.iter().map(|number| u64::from_ne_bytes(*number)));
+        }
+        Ok(left.pop().unwrap_or_default())
+    });
+    let random = random.map_err(|error: getrandom::Error| Failure::Internal(error.to_string()))?;
     Ok(format!("{random:016x}"))
 }
