@@ -113,6 +113,8 @@ pub static ROUTES: &[Route] = &[
     both("/api/v1/search", READ),
     both("/api/v1/preview", PROPOSE),
     both("/api/v1/changes", PUBLISH),
+    both("/api/v1/prompts", READ),
+    both("/api/v1/prompts/{name}", READ),
     both("/api/v1/prompts/{name}/versions", READ),
     both("/api/v1/prompts/{name}/diff", READ),
     both("/api/v1/prompts/{name}/blame", READ),

@@ -6,6 +6,7 @@ pub(crate) mod changes;
 mod deliveries;
 pub mod openapi;
 pub mod preview;
+pub(crate) mod prompts;
 pub mod proposals;
 mod query;
 mod search;

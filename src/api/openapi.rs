@@ -71,6 +71,7 @@ pub(super) fn router() -> OpenApiRouter<Api> {
         .merge(super::preview::routes())
         .merge(super::changes::routes())
         .merge(super::proposals::routes())
+        .merge(super::prompts::routes())
         .merge(super::search::routes())
         .merge(super::verify::routes())
         .merge(super::usage::routes())

@@ -18,7 +18,7 @@ use super::openapi::{Absent, Anywhere, Failed, Named, Paged, Unfit};
 use super::preview::at_refusal;
 use super::query::Query;
 use super::tag::{etag, tag_of};
-use super::visible::{seen, sees_prompt};
+use super::visible::{no_prompt, seen, sees_prompt};
 use super::{Api, Refusal, by, json};
 use crate::access::{Action, Actor};
 use crate::history::{Commit, Numbered};
@@ -107,6 +107,18 @@ struct Known {
     tag: String,
 }
 
+/// Changes with the versions and the labels of a prompt; none where its versions are not known.
+pub(super) fn tag(snapshot: &Snapshot, name: &str) -> Option<String> {
+    let versions = snapshot.history.as_ref()?.of(name)?;
+    let labels: Vec<String> = snapshot
+        .latest
+        .labels()
+        .filter(|(_, prompt, _)| *prompt == name)
+        .map(|(label, _, number)| format!("{label} {number}"))
+        .collect();
+    Some(tag_of(&(name, versions.latest(), &labels)))
+}
+
 fn known(api: &Api, actor: Actor, name: &str) -> Result<Known, Refusal> {
     let name = PromptName::parse(name)
         .map_err(|error| Refusal::new(StatusCode::NOT_FOUND, error.to_string()))?;
@@ -121,26 +133,10 @@ fn known(api: &Api, actor: Actor, name: &str) -> Result<Known, Refusal> {
     let found = history.of(name.as_str()).cloned();
     let found = found.filter(|_| sees_prompt(&snapshot, &actor, name.as_str()));
     let Some(found) = found else {
-        let seen = seen(&snapshot.latest, &actor);
-        let near = seen.suggest(name.as_str(), None);
-        let hint = if near.is_empty() {
-            String::new()
-        } else {
-            format!("; did you mean {}?", near.join(", "))
-        };
-        return Err(Refusal::new(
-            StatusCode::NOT_FOUND,
-            format!("there is no prompt `{name}`{hint}"),
-        ));
+        return Err(no_prompt(&snapshot.latest, &actor, name.as_str()));
     };
-    let labels: Vec<String> = snapshot
-        .latest
-        .labels()
-        .filter(|(_, prompt, _)| **prompt == *name.as_str())
-        .map(|(label, _, number)| format!("{label} {number}"))
-        .collect();
     Ok(Known {
-        tag: tag_of(&(name.as_str(), found.latest(), &labels)),
+        tag: tag(&snapshot, name.as_str()).unwrap_or_default(),
         name: name.as_str().to_owned(),
         actor,
         numbered: found,
