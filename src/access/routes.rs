@@ -123,6 +123,8 @@ pub static ROUTES: &[Route] = &[
         "/api/v1/prompts/{name}/label",
         Need::Somewhere(Action::MoveLabel),
     ),
+    both("/api/v1/activity", READ),
+    both("/api/v1/published", READ),
     both("/api/v1/usage", READ),
     both("/api/v1/usage/erase-values", ADMIN),
     both("/api/v1/deliveries", READ),

@@ -1,6 +1,7 @@
 //! The HTTP API besides MCP, a file for each kind of thing. Errors are problem details (RFC 9457). Knows nothing of MCP.
 
 pub mod access;
+mod activity;
 mod audit;
 pub(crate) mod changes;
 mod deliveries;
@@ -32,6 +33,7 @@ use tokio_util::task::TaskTracker;
 use utoipa::ToSchema;
 
 use crate::access::{Access, Actor, By, Kind};
+use crate::activity::Activity;
 use crate::gate::Gate;
 use crate::http::ClientAddress;
 use crate::http::actor::Cookies;
@@ -87,6 +89,8 @@ pub struct Api {
     pub records: Option<Arc<Records>>,
     /// What proposals do, kept.
     pub effects: Arc<proposals::effect::Effects>,
+    /// What happens; set by the router, which knows all of it.
+    pub activity: Option<Arc<Activity>>,
     /// Changes that are being made; their end is waited for.
     pub writing: TaskTracker,
     /// Places for changes that are made at once.
@@ -113,6 +117,7 @@ impl Api {
             gate: None,
             records: None,
             effects: Arc::default(),
+            activity: None,
             writing: TaskTracker::new(),
             changing: Arc::new(Semaphore::new(changes::CHANGES)),
             proving: Arc::default(),

@@ -77,6 +77,7 @@ pub(super) fn router() -> OpenApiRouter<Api> {
         .merge(super::usage::routes())
         .merge(super::deliveries::routes())
         .merge(super::access::routes())
+        .merge(super::activity::routes())
         .merge(super::audit::routes())
         .merge(super::versions::routes())
         .routes(routes!(description))

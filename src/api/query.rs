@@ -65,20 +65,36 @@ impl Query {
     ) -> Result<Option<String>, Refusal> {
         let limit = self.number("limit", 1, MOST)?.unwrap_or(MOST);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        if let Some(cursor) = self.text("cursor") {
-            let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
-            let after = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-            let Some(after) = after else {
-                return Err(Refusal::new(
-                    StatusCode::BAD_REQUEST,
-                    "`cursor` must be the `next_cursor` of an earlier answer",
-                ));
-            };
+        if let Some(after) = self.after(|text| Some(text.to_owned()))? {
             list.retain(|entry| key(entry) > after);
         }
         let more = list.len() > limit;
         list.truncate(limit);
         let last = list.last().filter(|_| more);
-        Ok(last.map(|entry| URL_SAFE_NO_PAD.encode(key(entry))))
+        Ok(last.map(|entry| cursor(&key(entry))))
     }
+
+    /// The key of the entry that `cursor` names, as `parse` reads it.
+    pub(super) fn after<T>(
+        &self,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, Refusal> {
+        let Some(cursor) = self.text("cursor") else {
+            return Ok(None);
+        };
+        let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
+        let key = bytes.and_then(|bytes| parse(std::str::from_utf8(&bytes).ok()?));
+        if key.is_none() {
+            return Err(Refusal::new(
+                StatusCode::BAD_REQUEST,
+                "`cursor` must be the `next_cursor` of an earlier answer",
+            ));
+        }
+        Ok(key)
+    }
+}
+
+/// What `cursor` says to go on after the entry of a key.
+pub(super) fn cursor(key: &str) -> String {
+    URL_SAFE_NO_PAD.encode(key)
 }

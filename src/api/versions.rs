@@ -33,8 +33,8 @@ const MAX_BODY: usize = 64 * 1024;
 const LISTED: i64 = 1000;
 /// Moves of labels that are listed, the newest.
 const MOVES: usize = 1000;
-/// Held by a request for the versions of a prompt while it reads git.
-static LOGS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+/// Held by a request for the versions of a prompt, or for what was published, while it reads git.
+pub(super) static LOGS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default()

@@ -135,6 +135,7 @@ pub(super) const ROWS: &[Row] = &[
     lists("GET /editor/words", Action::Read),
     lists("GET /api/v1/search?q=the&limit=200", Action::Read),
     lists("GET /api/v1/prompts", Action::Read),
+    lists("GET /api/v1/published", Action::Read),
     lists("GET /api/v1/usage", Action::Read),
     lists("GET /api/v1/deliveries?limit=1000", Action::Read),
     lists("GET /api/v1/proposals", Action::Read),
@@ -216,6 +217,10 @@ pub(super) const OTHERS: &[(&str, &[&str])] = &[
     (
         "they say nothing of the library; what /readyz says more to who reads all of it is in api.rs",
         &["/healthz", "/readyz"],
+    ),
+    (
+        "it names nothing of a folder; what it says more to who reads all of it is in tests/it/api/activity.rs",
+        &["/api/v1/activity"],
     ),
     (
         "whom it is about has not said who they are",
