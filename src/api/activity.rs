@@ -78,7 +78,7 @@ async fn published(State(api): State<Api>, uri: Uri, extensions: Extensions) -> 
 }
 
 async fn page(api: &Api, uri: &Uri, actor: &Actor) -> Result<Page, Refusal> {
-    let query = Query::of(uri, &["limit", "cursor"])?;
+    let query = Query::of(uri)?;
     let limit = query.number("limit", 1, MOST)?.unwrap_or(SHOWN);
     let limit = usize::try_from(limit).unwrap_or(1);
     let asked = Asked {

@@ -23,6 +23,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::header::{self, HeaderValue};
 use axum::http::{Extensions, HeaderMap, StatusCode};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use bytes::BytesMut;
 use http_body_util::BodyExt as _;
@@ -127,7 +128,9 @@ impl Api {
 
 /// Every URL of the API.
 pub fn routes(api: Api) -> Router {
-    Router::from(openapi::router()).with_state(api)
+    Router::from(openapi::router())
+        .route_layer(middleware::from_fn(openapi::described))
+        .with_state(api)
 }
 
 /// Who makes a request, and from where.

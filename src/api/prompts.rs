@@ -210,7 +210,7 @@ async fn prompts(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Re
 }
 
 fn listed(snapshot: &Snapshot, actor: &Actor, uri: &Uri) -> Result<Page, Refusal> {
-    let query = Query::of(uri, &["folder", "tag", "limit", "cursor"])?;
+    let query = Query::of(uri)?;
     let folder = query.text("folder").map(|folder| folder.trim_matches('/'));
     let tag = query.text("tag");
     let listed = snapshot.catalog.list(folder);

@@ -82,7 +82,7 @@ async fn usage(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Resp
 }
 
 async fn report_of(api: &Api, uri: &Uri, actor: &Actor) -> Result<Answer, Refusal> {
-    let query = Query::of(uri, &["days", "prompt", "limit", "cursor"])?;
+    let query = Query::of(uri)?;
     let days = query.number("days", 1, 36_500)?.unwrap_or(DAYS);
     let prompt = query.text("prompt");
     let store = store(api)?;

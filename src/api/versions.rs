@@ -207,7 +207,7 @@ async fn versions(
             numbered,
             tag,
         } = known(&api, by(&extensions).actor, &name)?;
-        let query = Query::of(&uri, &["limit", "cursor"])?;
+        let query = Query::of(&uri)?;
         let most = query.number("limit", 1, LISTED)?.unwrap_or(LISTED);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let before = query.number("cursor", 1, i64::MAX)?;
@@ -374,7 +374,7 @@ async fn compare(
 ) -> Response {
     let answer = async {
         let known = known(&api, by(&extensions).actor, &name)?;
-        let query = Query::of(&uri, &["from", "to"])?;
+        let query = Query::of(&uri)?;
         let version = |name: &str| match query.text(name) {
             Some(text) => number(&known, text),
             None => Err(Refusal::new(

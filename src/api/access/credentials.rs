@@ -110,7 +110,7 @@ struct Tokens {
 )]
 async fn tokens(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Response {
     let listed = async {
-        let query = Query::of(&uri, &["of", "limit", "cursor"])?;
+        let query = Query::of(&uri)?;
         let of = shown_of(&by(&extensions).actor, &query);
         api.access.write_used().await;
         let rows = api.desk().rows().await?;
@@ -276,7 +276,7 @@ struct Sessions {
 )]
 async fn sessions(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Response {
     let listed = async {
-        let query = Query::of(&uri, &["of", "limit", "cursor"])?;
+        let query = Query::of(&uri)?;
         let actor = by(&extensions).actor;
         let of = shown_of(&actor, &query);
         api.access.write_used().await;

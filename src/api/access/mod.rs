@@ -233,7 +233,7 @@ struct People {
 )]
 async fn people(State(api): State<Api>, uri: Uri) -> Response {
     let listed = async {
-        let query = Query::of(&uri, &["limit", "cursor"])?;
+        let query = Query::of(&uri)?;
         let rows = api.desk().rows().await?;
         let mut people: Vec<ShownPerson> = rows
             .principals
@@ -410,7 +410,7 @@ struct Member {
 )]
 async fn groups(State(api): State<Api>, uri: Uri) -> Response {
     let listed = async {
-        let query = Query::of(&uri, &["limit", "cursor"])?;
+        let query = Query::of(&uri)?;
         let rows = api.desk().rows().await?;
         let mut members: BTreeMap<&str, Vec<Member>> = BTreeMap::new();
         for row in &rows.memberships {
@@ -504,7 +504,7 @@ struct Grants {
 )]
 async fn grants(State(api): State<Api>, uri: Uri) -> Response {
     let listed = async {
-        let query = Query::of(&uri, &["limit", "cursor"])?;
+        let query = Query::of(&uri)?;
         let rows = api.desk().rows().await?;
         let mut grants: Vec<ShownGrant> = rows.grants.iter().cloned().map(Into::into).collect();
         let key = |grant: &ShownGrant| format!("{}\n{}\n{}", grant.who, grant.path, grant.role);

@@ -232,7 +232,7 @@ async fn list(State(api): State<Api>, uri: Uri, request: Request) -> Response {
     let actor = by(request.extensions()).actor;
     drop(request);
     let answer = async {
-        let query = Query::of(&uri, &["state", "limit", "cursor"])?;
+        let query = Query::of(&uri)?;
         let stands = match query.text("state").unwrap_or("open") {
             "all" => None,
             text => match [Stands::Open, Stands::Merged, Stands::Closed]

@@ -82,7 +82,7 @@ pub(super) async fn blame(
 ) -> Response {
     let answer = async {
         let known = known(&api, by(&extensions).actor, &name)?;
-        let asked = Query::of(&uri, &["at"])?;
+        let asked = Query::of(&uri)?;
         let at = match asked.text("at") {
             Some(text) => number(&known, text)?,
             None => known.numbered.latest(),
