@@ -87,9 +87,9 @@ pub(super) async fn blame(
             Some(text) => number(&known, text)?,
             None => known.numbered.latest(),
         };
-        let _permit = api
+        let _place = api
             .registry
-            .reading()
+            .blaming()
             .await
             .map_err(|error| at_refusal(&error))?;
         let registry = api.registry.clone();
