@@ -103,6 +103,38 @@ async fn labels_and_versions_are_moved_by_who_has_seen_them() {
     assert_eq!(reply.status, 200, "{}", reply.text());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_lets_others_in_changes_no_tag_of_ones_own() {
+    let server = Guarded::start(&[], &ROLES).await;
+    let list = "/api/v1/access/tokens";
+    let tag_of = async |who: &str| {
+        let reply = server.get(who, list).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.header("etag").unwrap().to_owned()
+    };
+    let make = async |who: &str, seen: &str| {
+        let bearer = server.bearer(who);
+        let headers = [
+            ("Authorization", &*bearer),
+            ("Content-Type", "application/json"),
+            ("If-Match", seen),
+        ];
+        let body = json!({ "label": "laptop" }).to_string();
+        send(server.address, "POST", list, &headers, body.as_bytes()).await
+    };
+    let (reader, root) = (tag_of("reader").await, tag_of("root").await);
+    let made = make("author", "*").await;
+    assert_eq!(made.status, 200, "{}", made.text());
+    assert_eq!(tag_of("reader").await, reader);
+    assert_ne!(tag_of("root").await, root);
+    // and stands in nobody's way
+    let made = make("reader", &reader).await;
+    assert_eq!(made.status, 200, "{}", made.text());
+    let stale = make("reader", &reader).await;
+    assert_eq!(stale.status, 412, "{}", stale.text());
+    assert_eq!(stale.header("etag"), Some(&*tag_of("reader").await));
+}
+
 /// Commits something to main past the gate, as who is at the machine can, so that no server has read it yet.
 fn commit(server: &Guarded, folder: &str, path: &str, text: &str) {
     let work = server.work("root", folder);
