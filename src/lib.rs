@@ -4,6 +4,7 @@
 //! Protocol, and are published with `git push`. See `ARCHITECTURE.md` for the code map.
 
 pub mod access;
+pub mod activity;
 pub mod api;
 pub mod catalog;
 pub mod cli;

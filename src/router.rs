@@ -18,6 +18,7 @@ use tower::Service;
 use tower::util::MapRequestLayer;
 
 use crate::access::{Access, Actor};
+use crate::activity::Activity;
 use crate::api::openapi::problems;
 use crate::api::{self, Api};
 use crate::git_http;
@@ -99,8 +100,18 @@ impl Service<Request> for Front {
 type Answering = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
 /// Makes the whole server.
-pub fn router(state: AppState) -> Front {
+pub fn router(mut state: AppState) -> Front {
     let entrance = state.entrance.clone();
+    let activity = Arc::new(Activity {
+        registry: state.registry.clone(),
+        search: state.api.search.clone(),
+        mcp: state.mcp.clone(),
+        records: state.records.clone(),
+        upstream: state.upstream.clone(),
+        tls: entrance.tls.clone(),
+        webhooks: state.webhooks.clone(),
+    });
+    state.api.activity = Some(activity.clone());
     let door = Door {
         access: state.access.clone(),
         cookies: Cookies::of(&state.url),
@@ -117,11 +128,9 @@ pub fn router(state: AppState) -> Front {
         .with_state(endpoint.clone());
     let web = Web::new(
         state.api.clone(),
-        state.mcp.clone(),
-        state.upstream.clone(),
+        activity,
         state.url.clone(),
         state.git.is_some(),
-        entrance.tls.clone(),
     );
     let doors = Arc::new(Doors {
         entrance,
@@ -246,18 +255,8 @@ async fn readyz(State(state): State<AppState>, extensions: Extensions) -> Respon
     }
     let snapshot = state.registry.snapshot();
     let now = &snapshot.status;
-    let mut messages = web::health::messages(
-        &state.registry,
-        state.records.as_deref(),
-        state.upstream.as_deref(),
-        state.entrance.tls.as_deref(),
-    );
-    messages.extend(
-        state
-            .webhooks
-            .iter()
-            .flat_map(|webhooks| webhooks.messages()),
-    );
+    let activity = state.api.activity.iter();
+    let mut messages: Vec<String> = activity.flat_map(|activity| activity.messages()).collect();
     let following = state.upstream.as_ref().map(|upstream| {
         let settings = upstream.settings();
         let status = upstream.status();

@@ -71,7 +71,7 @@ async fn audit(State(api): State<Api>, uri: Uri) -> Response {
 }
 
 async fn newest(api: &Api, uri: &Uri) -> Result<Answer, Refusal> {
-    let query = Query::of(uri, &["limit", "cursor"])?;
+    let query = Query::of(uri)?;
     let limit = query.number("limit", 1, MOST)?.unwrap_or(SHOWN);
     let before = query.number("cursor", 1, i64::MAX)?;
     let rows = store(api)?.audit_before(before, limit).await?;
@@ -98,8 +98,8 @@ async fn newest(api: &Api, uri: &Uri) -> Result<Answer, Refusal> {
         Conflict
     )
 )]
-async fn export(State(api): State<Api>, uri: Uri) -> Response {
-    let store = match Query::of(&uri, &[]).and_then(|_| store(&api)) {
+async fn export(State(api): State<Api>) -> Response {
+    let store = match store(&api) {
         Ok(store) => store.clone(),
         Err(refusal) => return refusal.into_response(),
     };

@@ -126,10 +126,7 @@ async fn deliveries(State(api): State<Api>, uri: Uri, extensions: Extensions) ->
 }
 
 async fn found(api: &Api, uri: &Uri, actor: &Actor) -> Result<Answer, Refusal> {
-    let known = [
-        "at", "from", "until", "prompt", "actor", "client", "limit", "cursor",
-    ];
-    let query = Query::of(uri, &known)?;
+    let query = Query::of(uri)?;
     let time = |name: &str| {
         let read = query.text(name).map(calendar::parse).transpose();
         read.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("`{name}`: {error}")))

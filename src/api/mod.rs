@@ -1,11 +1,13 @@
 //! The HTTP API besides MCP, a file for each kind of thing. Errors are problem details (RFC 9457). Knows nothing of MCP.
 
 pub mod access;
+mod activity;
 mod audit;
 pub(crate) mod changes;
 mod deliveries;
 pub mod openapi;
 pub mod preview;
+pub(crate) mod prompts;
 pub mod proposals;
 mod query;
 mod search;
@@ -21,6 +23,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::header::{self, HeaderValue};
 use axum::http::{Extensions, HeaderMap, StatusCode};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use bytes::BytesMut;
 use http_body_util::BodyExt as _;
@@ -31,6 +34,7 @@ use tokio_util::task::TaskTracker;
 use utoipa::ToSchema;
 
 use crate::access::{Access, Actor, By, Kind};
+use crate::activity::Activity;
 use crate::gate::Gate;
 use crate::http::ClientAddress;
 use crate::http::actor::Cookies;
@@ -86,6 +90,8 @@ pub struct Api {
     pub records: Option<Arc<Records>>,
     /// What proposals do, kept.
     pub effects: Arc<proposals::effect::Effects>,
+    /// What happens; set by the router, which knows all of it.
+    pub activity: Option<Arc<Activity>>,
     /// Changes that are being made; their end is waited for.
     pub writing: TaskTracker,
     /// Places for changes that are made at once.
@@ -112,6 +118,7 @@ impl Api {
             gate: None,
             records: None,
             effects: Arc::default(),
+            activity: None,
             writing: TaskTracker::new(),
             changing: Arc::new(Semaphore::new(changes::CHANGES)),
             proving: Arc::default(),
@@ -121,7 +128,9 @@ impl Api {
 
 /// Every URL of the API.
 pub fn routes(api: Api) -> Router {
-    Router::from(openapi::router()).with_state(api)
+    Router::from(openapi::router())
+        .route_layer(middleware::from_fn(openapi::described))
+        .with_state(api)
 }
 
 /// Who makes a request, and from where.

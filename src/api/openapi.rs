@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request};
 use axum::http::header::{self, HeaderValue};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{
@@ -19,6 +20,7 @@ use utoipa::{IntoParams, IntoResponses, Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::query::only;
 use super::{Api, Details, Refusal};
 
 /// What every answer that says no is made of.
@@ -71,11 +73,13 @@ pub(super) fn router() -> OpenApiRouter<Api> {
         .merge(super::preview::routes())
         .merge(super::changes::routes())
         .merge(super::proposals::routes())
+        .merge(super::prompts::routes())
         .merge(super::search::routes())
         .merge(super::verify::routes())
         .merge(super::usage::routes())
         .merge(super::deliveries::routes())
         .merge(super::access::routes())
+        .merge(super::activity::routes())
         .merge(super::audit::routes())
         .merge(super::versions::routes())
         .routes(routes!(description))
@@ -145,7 +149,7 @@ macro_rules! refusals {
 refusals! {
     /// What each operation may answer.
     Anywhere {
-        BAD_REQUEST: "It cannot be read: the host, a parameter or the body.",
+        BAD_REQUEST: "It cannot be read: the host, the body or a parameter, which also may be one that this operation does not have.",
         UNAUTHORIZED: "It takes a credential, or the one that was sent is not good.",
         FORBIDDEN: "Who asks may not do it.",
         TOO_MANY_REQUESTS: "Too much was asked by one client or one actor.",
@@ -254,6 +258,49 @@ parameters! {
     /// A proposal.
     Numbered {
         Path "number" Integer 1: "The number of the proposal.",
+    }
+}
+
+/// What is said of an operation.
+fn operation(method: &Method, path: &str) -> Option<&'static Operation> {
+    let item = document().paths.paths.get(path)?;
+    match *method {
+        Method::GET | Method::HEAD => item.get.as_ref(),
+        Method::POST => item.post.as_ref(),
+        Method::PUT => item.put.as_ref(),
+        Method::PATCH => item.patch.as_ref(),
+        Method::DELETE => item.delete.as_ref(),
+        _ => None,
+    }
+}
+
+/// Refuses a request with a parameter that is not in the description of what it asks for.
+fn known(request: &Request) -> Result<(), Refusal> {
+    let path = request.extensions().get::<MatchedPath>();
+    let operation = path.and_then(|path| operation(request.method(), path.as_str()));
+    // who sends none, as most, is asked nothing
+    let (Some(operation), Some(_)) = (operation, request.uri().query()) else {
+        return Ok(());
+    };
+    let known: Vec<&str> = operation
+        .parameters
+        .iter()
+        .flatten()
+        .filter_map(|parameter| match parameter {
+            RefOr::T(parameter) => Some(parameter),
+            RefOr::Ref(_) => None,
+        })
+        .filter(|parameter| parameter.parameter_in == ParameterIn::Query)
+        .map(|parameter| parameter.name.as_str())
+        .collect();
+    only(request.uri(), &known)
+}
+
+/// The layer of every operation: what is not described is not taken.
+pub(super) async fn described(request: Request, next: Next) -> Response {
+    match known(&request) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
     }
 }
 

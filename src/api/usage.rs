@@ -32,7 +32,8 @@ struct Answer {
     to: String,
     #[serde(flatten)]
     usage: report::Usage,
-    /// What `cursor` says to get the next of `prompts`; none where there are none.
+    /// What `cursor` says to get the next of `prompts`; none where there are none. It goes on after the count and the name
+    /// of the last one, so that a prompt is missed or comes twice only where its own count changes meanwhile.
     next_cursor: Option<String>,
 }
 
@@ -82,7 +83,7 @@ async fn usage(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Resp
 }
 
 async fn report_of(api: &Api, uri: &Uri, actor: &Actor) -> Result<Answer, Refusal> {
-    let query = Query::of(uri, &["days", "prompt", "limit", "cursor"])?;
+    let query = Query::of(uri)?;
     let days = query.number("days", 1, 36_500)?.unwrap_or(DAYS);
     let prompt = query.text("prompt");
     let store = store(api)?;
@@ -108,16 +109,18 @@ async fn report_of(api: &Api, uri: &Uri, actor: &Actor) -> Result<Answer, Refusa
         .filter(|name| sees(name))
         .filter(|name| prompt.is_none_or(|prompt| *name == prompt));
     let mut usage = report::usage(&rows, &clients, &latency, &losses, known);
-    let next_cursor = query.page(&mut usage.prompts, |one| {
-        // most used first
-        format!("{:020} {}", i64::MAX - one.all.gets, one.prompt)
-    })?;
+    let next_cursor = query.page(&mut usage.prompts, |one| key(one.all.gets, &one.prompt))?;
     Ok(Answer {
         from: calendar::show_day(from),
         to: calendar::show_day(to),
         usage,
         next_cursor,
     })
+}
+
+/// Where a prompt stands in the list: most used first, then by name.
+fn key(gets: i64, prompt: &str) -> String {
+    format!("{:020} {prompt}", i64::MAX - gets)
 }
 
 /// Forget values that were used as arguments
@@ -144,4 +147,30 @@ async fn erased(api: &Api, request: Request) -> Result<u64, Refusal> {
     Ok(records
         .erase_values(ask.prompt.as_deref(), ask.argument.as_deref())
         .await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_change_between_two_pages_move_nothing_else() {
+        let page = |counts: &[(i64, &'static str)], query: &str| {
+            let mut list = counts.to_vec();
+            list.sort_by_key(|(gets, name)| key(*gets, name));
+            let uri = format!("/api/v1/usage?limit=2{query}").parse().unwrap();
+            let query = Query::of(&uri).unwrap();
+            let next = query.page(&mut list, |(gets, name)| key(*gets, name));
+            let names: Vec<&str> = list.into_iter().map(|(_, name)| name).collect();
+            (names, next.unwrap())
+        };
+        let (first, next) = page(&[(9, "d"), (7, "c"), (7, "b"), (5, "a"), (0, "e")], "");
+        assert_eq!(first, ["d", "b"]);
+        // the one that was last is used less now than all others, and the first is gone
+        let counts = [(0, "b"), (7, "c"), (6, "a"), (0, "e")];
+        let next = format!("&cursor={}", next.unwrap());
+        let (second, last) = page(&counts, &next);
+        assert_eq!(second, ["c", "a"]);
+        assert!(last.is_some());
+    }
 }

@@ -18,7 +18,7 @@ use super::openapi::{Absent, Anywhere, Failed, Named, Paged, Unfit};
 use super::preview::at_refusal;
 use super::query::Query;
 use super::tag::{etag, tag_of};
-use super::visible::{seen, sees_prompt};
+use super::visible::{no_prompt, seen, sees_prompt};
 use super::{Api, Refusal, by, json};
 use crate::access::{Action, Actor};
 use crate::history::{Commit, Numbered};
@@ -33,8 +33,8 @@ const MAX_BODY: usize = 64 * 1024;
 const LISTED: i64 = 1000;
 /// Moves of labels that are listed, the newest.
 const MOVES: usize = 1000;
-/// Held by a request for the versions of a prompt while it reads git.
-static LOGS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+/// Held by a request for the versions of a prompt, or for what was published, while it reads git.
+pub(super) static LOGS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default()
@@ -107,6 +107,18 @@ struct Known {
     tag: String,
 }
 
+/// Changes with the versions and the labels of a prompt; none where its versions are not known.
+pub(super) fn tag(snapshot: &Snapshot, name: &str) -> Option<String> {
+    let versions = snapshot.history.as_ref()?.of(name)?;
+    let labels: Vec<String> = snapshot
+        .latest
+        .labels()
+        .filter(|(_, prompt, _)| *prompt == name)
+        .map(|(label, _, number)| format!("{label} {number}"))
+        .collect();
+    Some(tag_of(&(name, versions.latest(), &labels)))
+}
+
 fn known(api: &Api, actor: Actor, name: &str) -> Result<Known, Refusal> {
     let name = PromptName::parse(name)
         .map_err(|error| Refusal::new(StatusCode::NOT_FOUND, error.to_string()))?;
@@ -121,26 +133,10 @@ fn known(api: &Api, actor: Actor, name: &str) -> Result<Known, Refusal> {
     let found = history.of(name.as_str()).cloned();
     let found = found.filter(|_| sees_prompt(&snapshot, &actor, name.as_str()));
     let Some(found) = found else {
-        let seen = seen(&snapshot.latest, &actor);
-        let near = seen.suggest(name.as_str(), None);
-        let hint = if near.is_empty() {
-            String::new()
-        } else {
-            format!("; did you mean {}?", near.join(", "))
-        };
-        return Err(Refusal::new(
-            StatusCode::NOT_FOUND,
-            format!("there is no prompt `{name}`{hint}"),
-        ));
+        return Err(no_prompt(&snapshot.latest, &actor, name.as_str()));
     };
-    let labels: Vec<String> = snapshot
-        .latest
-        .labels()
-        .filter(|(_, prompt, _)| **prompt == *name.as_str())
-        .map(|(label, _, number)| format!("{label} {number}"))
-        .collect();
     Ok(Known {
-        tag: tag_of(&(name.as_str(), found.latest(), &labels)),
+        tag: tag(&snapshot, name.as_str()).unwrap_or_default(),
         name: name.as_str().to_owned(),
         actor,
         numbered: found,
@@ -211,7 +207,7 @@ async fn versions(
             numbered,
             tag,
         } = known(&api, by(&extensions).actor, &name)?;
-        let query = Query::of(&uri, &["limit", "cursor"])?;
+        let query = Query::of(&uri)?;
         let most = query.number("limit", 1, LISTED)?.unwrap_or(LISTED);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let before = query.number("cursor", 1, i64::MAX)?;
@@ -378,7 +374,7 @@ async fn compare(
 ) -> Response {
     let answer = async {
         let known = known(&api, by(&extensions).actor, &name)?;
-        let query = Query::of(&uri, &["from", "to"])?;
+        let query = Query::of(&uri)?;
         let version = |name: &str| match query.text(name) {
             Some(text) => number(&known, text),
             None => Err(Refusal::new(

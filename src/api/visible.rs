@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use axum::http::StatusCode;
+
+use super::Refusal;
 use crate::access::{Action, Actor};
 use crate::catalog::Catalog;
 use crate::registry::Snapshot;
@@ -22,6 +25,21 @@ pub(super) fn sees_prompt(snapshot: &Snapshot, actor: &Actor, name: &str) -> boo
     let last =
         numbered.and_then(|numbered| numbered.versions.last().map(|version| version.path.clone()));
     last.is_some_and(|path| sees(&path))
+}
+
+/// There is no prompt of a name, or none that an actor may know of; names near it are of what they see.
+pub(super) fn no_prompt(catalog: &Arc<Catalog>, actor: &Actor, name: &str) -> Refusal {
+    let seen = seen(catalog, actor);
+    let near = seen.suggest(name, None);
+    let hint = if near.is_empty() {
+        String::new()
+    } else {
+        format!("; did you mean {}?", near.join(", "))
+    };
+    Refusal::new(
+        StatusCode::NOT_FOUND,
+        format!("there is no prompt `{name}`{hint}"),
+    )
 }
 
 /// A catalog as an actor sees it.

@@ -251,6 +251,11 @@ impl Proposals {
         self.store.comments_of(number).await
     }
 
+    /// How many comments a proposal has.
+    pub async fn comment_count(&self, number: i64) -> Result<i64, StoreError> {
+        self.store.comment_count(number).await
+    }
+
     /// The pushes to a proposal, oldest first.
     pub async fn revisions(
         &self,

@@ -144,6 +144,7 @@ pub struct Registry {
     /// The first problem of commits that do not pass the check.
     unclean: Mutex<LruCache<String, String>>,
     reading_revisions: tokio::sync::Semaphore,
+    blaming: tokio::sync::Mutex<()>,
     /// The versions up to the served commit, to count on from.
     numbering: Mutex<Option<Numbering>>,
     progress: Progress,
@@ -205,6 +206,7 @@ impl Registry {
                 NonZeroUsize::new(KEPT_UNCLEAN).unwrap_or(NonZeroUsize::MIN),
             )),
             reading_revisions: tokio::sync::Semaphore::new(2),
+            blaming: tokio::sync::Mutex::const_new(()),
             numbering: Mutex::new(kept.map(Numbering::kept)),
             progress: Progress::default(),
             counting_error: Mutex::default(),

@@ -3,12 +3,16 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::{MutexGuard, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::Catalog;
 use crate::git::{GitError, read_again};
 
 use super::{OpenError, Registry};
+
+/// Longest time that somebody waits for a place.
+const WAIT: Duration = Duration::from_secs(5);
 
 /// Why a revision cannot be served.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -94,11 +98,20 @@ fn newest(latest: u64) -> String {
 
 impl Registry {
     /// Waits for a place among those who read other commits.
-    pub async fn reading(&self) -> Result<tokio::sync::SemaphorePermit<'_>, AtError> {
-        tokio::time::timeout(Duration::from_secs(5), self.reading_revisions.acquire())
+    pub async fn reading(&self) -> Result<SemaphorePermit<'_>, AtError> {
+        tokio::time::timeout(WAIT, self.reading_revisions.acquire())
             .await
             .map_err(|_| AtError::Busy)?
             .map_err(|_| AtError::Io)
+    }
+
+    /// The same for who asks which version each line of a prompt is from, which may read long: one at a time, so that a
+    /// place is left to those who ask for a version.
+    pub async fn blaming(&self) -> Result<(MutexGuard<'_, ()>, SemaphorePermit<'_>), AtError> {
+        let one = tokio::time::timeout(WAIT, self.blaming.lock())
+            .await
+            .map_err(|_| AtError::Busy)?;
+        Ok((one, self.reading().await?))
     }
 
     /// The catalog of a commit reachable from main, from a small cache; read off the async threads, two at a time.

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
 
 use crate::catalog::versioned::Files;
 use crate::catalog::{Catalog, Difference};
@@ -65,7 +67,33 @@ pub(super) type ReadVersions = lru::LruCache<(u64, Arc<str>, u64), Versioned>;
 /// The numbers of prompts at other commits, by commit and name.
 pub(super) type NumbersAt = lru::LruCache<(Arc<str>, Arc<str>), u64>;
 
+/// A label on a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = PromptLabel)]
+pub struct Label {
+    /// Its name.
+    pub name: String,
+    /// The version it is on.
+    pub version: u64,
+}
+
 impl Snapshot {
+    /// Every label on each prompt, sorted; one on a version that was where `sees` says no to is left out.
+    pub fn labels(&self, sees: impl Fn(&str) -> bool) -> HashMap<&str, Vec<Label>> {
+        let mut out: HashMap<&str, Vec<Label>> = HashMap::new();
+        for (label, prompt, version) in self.latest.labels() {
+            let history = self.history.as_deref();
+            let of = history.and_then(|history| history.version(prompt, version));
+            if of.is_none_or(|of| sees(&of.path)) {
+                out.entry(prompt).or_default().push(Label {
+                    name: label.to_owned(),
+                    version,
+                });
+            }
+        }
+        out
+    }
+
     /// The version of a prompt that is served by default: its label's or its newest; none while that is not known.
     pub fn served_version(&self, name: &str) -> Option<(u64, &Version)> {
         let history = self.history.as_deref()?;

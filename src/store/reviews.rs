@@ -169,6 +169,16 @@ impl Store {
         )
     }
 
+    /// How many comments a proposal has.
+    pub async fn comment_count(&self, proposal: i64) -> Result<i64, StoreError> {
+        Ok(
+            sqlx::query_scalar("SELECT COUNT(*) FROM proposal_comment WHERE proposal = $1")
+                .bind(proposal)
+                .fetch_one(&self.read)
+                .await?,
+        )
+    }
+
     /// The newest comment on each of the proposals in a state that has any, and how many there are; no text is read.
     pub async fn newest_comments(&self, state: &str) -> Result<Vec<NewestComment>, StoreError> {
         Ok(sqlx::query_as(

@@ -11,7 +11,7 @@ use crate::history::{Commit, History, Id};
 use crate::prompt::source::Source;
 
 /// Changes of the labels that are looked at; older ones are not shown.
-const LOOKED_AT: usize = 2000;
+pub const LOOKED_AT: usize = 2000;
 /// Moves of labels that are kept, of all prompts.
 const KEPT: usize = 200_000;
 
@@ -138,7 +138,7 @@ pub fn moves(
     name: &str,
 ) -> Result<Vec<Move>, GitError> {
     let mut out = Vec::new();
-    walk(repository, history, LOOKED_AT, |commit, moved| {
+    walk(repository, history, LOOKED_AT, |_, commit, moved| {
         let of = moved.iter().filter(|moved| *moved.prompt == *name);
         out.extend(of.map(|moved| Move {
             label: moved.label.to_string(),
@@ -149,13 +149,13 @@ pub fn moves(
     Ok(out)
 }
 
-/// Goes through what each of the last commits that changed `labels.toml` moved, so many of them, oldest first. Blocks:
-/// reads that file as each of them had it.
+/// Goes through what each of the last commits that changed `labels.toml` moved, so many of them, oldest first, with how many
+/// such commits were before it. Blocks: reads that file as each of them had it.
 pub fn walk(
     repository: &Repository,
     history: &History,
     most: usize,
-    mut take: impl FnMut(&Arc<Commit>, &[Moved]),
+    mut take: impl FnMut(usize, &Arc<Commit>, &[Moved]),
 ) -> Result<(), GitError> {
     let blobs = repository.blobs()?;
     let mut words = HashSet::new();
@@ -188,7 +188,7 @@ pub fn walk(
         if position < skipped {
             continue;
         }
-        take(&at.commit, &differing);
+        take(position, &at.commit, &differing);
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::Web;
 use super::page::{Failure, Page, answer};
 use super::prompt::{Head, head, seen};
 use super::text::Lang;
-use super::versions::{meant, numbered, off_the_threads, readable};
+use super::versions::{meant, numbered, readable};
 use super::visit::{Visit, reads};
 use crate::git::{GitError, read_again};
 use crate::history::Numbered;
@@ -83,13 +83,17 @@ async fn made(web: &Web, visit: &Visit, name: &str) -> Result<BlamePage, Failure
     };
     let registry = web.api.registry.clone();
     let (of, actor) = (numbered.clone(), visit.actor.clone());
-    let found = off_the_threads(web, move || {
+    let place = web.api.registry.blaming().await;
+    let _place = place.map_err(|error| Failure::Unavailable(error.to_string()))?;
+    let read = tokio::task::spawn_blocking(move || {
         let repository = registry.library().repository().ok_or(Failure::NotFound)?;
         let sees = |path: &str| reads(&actor, path);
         read_again(GitError::git, || blame(repository, &of, at, sees))
             .map_err(|error| Failure::Internal(error.to_string()))
-    })
-    .await?;
+    });
+    let found = read
+        .await
+        .map_err(|error| Failure::Internal(error.to_string()))??;
     Ok(BlamePage {
         head: head(&snapshot, visit, &prompt),
         version: found.version,

@@ -13,6 +13,7 @@ use super::{Web, waiting};
 use crate::prompt::{Lane, Prompt};
 use crate::records::calendar;
 use crate::registry::Snapshot;
+use crate::registry::versions::Label;
 use crate::search::{Access, Ask, Item, Kinds};
 
 /// Prompts of one page.
@@ -118,15 +119,6 @@ pub struct Row {
     pub bars: String,
 }
 
-/// A label on a prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Label {
-    /// Its name.
-    pub name: String,
-    /// The version it is on.
-    pub version: u64,
-}
-
 impl Page for Library {
     const TEMPLATE: &'static str = "library.html";
     const SECTION: &'static str = "library";
@@ -140,18 +132,6 @@ impl Page for Library {
 pub(super) async fn page(web: &Web, visit: &Visit) -> Response {
     let library = library(web, visit).await;
     show(web, visit, &library).await
-}
-
-/// Every label on each prompt.
-pub(super) fn labels(snapshot: &Snapshot) -> HashMap<&str, Vec<Label>> {
-    let mut out: HashMap<&str, Vec<Label>> = HashMap::new();
-    for (label, prompt, version) in snapshot.latest.labels() {
-        out.entry(prompt).or_default().push(Label {
-            name: label.to_owned(),
-            version,
-        });
-    }
-    out
 }
 
 async fn library(web: &Web, visit: &Visit) -> Library {
@@ -194,7 +174,7 @@ async fn library(web: &Web, visit: &Visit) -> Library {
     let names: Vec<&str> = shown.iter().map(|prompt| prompt.name.as_str()).collect();
     let uses = uses(web, &names).await;
     let waiting = waiting::by_prompt(web, visit).await;
-    let labels = labels(&snapshot);
+    let labels = snapshot.labels(|path| visit.reads(path));
     let page = |from: usize| {
         let from = (from > 0).then(|| from.to_string());
         format!("/{}", query.with("from", from.as_deref()))

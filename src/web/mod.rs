@@ -12,12 +12,10 @@ pub mod csrf;
 pub mod diffing;
 mod edit;
 mod front;
-pub mod health;
 pub mod layout;
 pub mod library;
 pub mod page;
 pub mod prompt;
-pub mod published;
 pub mod reference;
 pub mod rendering;
 pub mod review;
@@ -35,10 +33,8 @@ use axum::http::HeaderMap;
 use axum::http::header;
 use axum::routing::{get, post};
 
+use crate::activity::Activity;
 use crate::api::Api;
-use crate::http::Tls;
-use crate::mcp;
-use crate::upstream::Upstream;
 
 pub use csrf::Csrf;
 pub use page::{Failure, Page, prove};
@@ -50,37 +46,24 @@ pub use visit::Visit;
 pub struct Web {
     /// What the API has: what is served, searches, records, the gate.
     pub api: Api,
-    /// The MCP core, for who is connected.
-    pub mcp: Arc<mcp::Service>,
-    /// The repository that the library follows, when it does.
-    pub upstream: Option<Arc<Upstream>>,
+    /// What happens.
+    pub activity: Arc<Activity>,
     /// The address clients are told to use, e.g. `http://127.0.0.1:8400`.
     pub url: Arc<str>,
     /// Whether git clients are served.
     pub git: bool,
-    /// The certificate, where the server speaks TLS itself.
-    pub tls: Option<Arc<Tls>>,
     /// Makes and checks the token of forms.
     pub csrf: Arc<Csrf>,
 }
 
 impl Web {
     /// The pages of a server.
-    pub fn new(
-        api: Api,
-        mcp: Arc<mcp::Service>,
-        upstream: Option<Arc<Upstream>>,
-        url: Arc<str>,
-        git: bool,
-        tls: Option<Arc<Tls>>,
-    ) -> Self {
+    pub fn new(api: Api, activity: Arc<Activity>, url: Arc<str>, git: bool) -> Self {
         Self {
             api,
-            mcp,
-            upstream,
+            activity,
             url,
             git,
-            tls,
             csrf: Arc::default(),
         }
     }

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
-use super::library::{DAYS, Label, bars, labels, uses};
+use super::library::{DAYS, bars, uses};
 use super::page::{Failure, Page, answer};
 use super::rendering::{Rendering, render};
 use super::text::{Lang, Query};
@@ -18,12 +18,14 @@ use super::waiting::{self, Waiting};
 use super::{Web, layout};
 use crate::access::Action;
 use crate::api::charged;
+use crate::api::prompts::reason;
 use crate::catalog::Catalog;
 use crate::connect::compat::{Shape, Shown, shown};
 use crate::prompt::selector::Selector;
-use crate::prompt::{Argument, At, Lane, Prompt};
+use crate::prompt::{Argument, At, Prompt};
 use crate::records::calendar;
 use crate::registry::Snapshot;
+use crate::registry::versions::Label;
 use crate::workers::Caller;
 
 /// What clients call the server where nobody says otherwise.
@@ -153,7 +155,10 @@ pub(super) fn head(snapshot: &Snapshot, visit: &Visit, prompt: &Prompt) -> Head 
         tags: prompt.tags.clone(),
         version: snapshot.served_version(name).map(|(number, _)| number),
         latest: snapshot.latest_version(name),
-        labels: labels(snapshot).remove(name).unwrap_or_default(),
+        labels: snapshot
+            .labels(|path| visit.reads(path))
+            .remove(name)
+            .unwrap_or_default(),
         may_edit: visit.actor.may(Action::Propose, &prompt.path),
     }
 }
@@ -316,11 +321,7 @@ async fn made(
         ),
         json,
         curl,
-        worker: match &prompt.lane {
-            Lane::Fast(_) => None,
-            Lane::Worker(reason) if visit.reads(&reason.path) => Some(reason.to_string()),
-            Lane::Worker(reason) => Some(reason.why.clone()),
-        },
+        worker: reason(&prompt.lane, &visit.actor),
         partials: prompt
             .partials
             .iter()

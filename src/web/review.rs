@@ -31,6 +31,8 @@ use rows::{FileView, Placed, PromptView};
 
 /// Proposals of one page.
 const SHOWN: i64 = 50;
+/// What waits for somebody of one page.
+const WAITING: usize = 20;
 /// Longest form, in bytes: more than any comment takes, so that one that is too long comes back with its text.
 const MAX_FORM: usize = 1024 * 1024;
 
@@ -85,14 +87,15 @@ pub(super) async fn list(State(web): State<Web>, visit: Visit) -> Response {
         let before = visit.query.get("cursor").and_then(|text| text.parse().ok());
         let page = api::page(&web.api, &visit.actor, stands, before, SHOWN).await;
         let (proposals, next) = page.map_err(failure)?;
-        let waiting = inbox(&web.api, &visit.actor).await.map_err(failure)?;
+        let waiting = inbox(&web.api, &visit.actor, None, usize::MAX).await;
+        let waiting = waiting.map_err(failure)?;
         Ok(List {
             next: next.map(|next| {
                 let next = next.to_string();
                 format!("/proposals{}", visit.query.with("cursor", Some(&next)))
             }),
             states: ["open", "merged", "closed", "all"],
-            waiting: waiting.to_review.len() + waiting.answered.len(),
+            waiting: waiting.len(),
             state,
             proposals,
         })
@@ -105,6 +108,8 @@ pub(super) async fn list(State(web): State<Web>, visit: Visit) -> Response {
 pub struct Waiting {
     /// What waits.
     pub inbox: Inbox,
+    /// Where the next page is.
+    pub next: Option<String>,
 }
 
 impl Page for Waiting {
@@ -118,8 +123,15 @@ impl Page for Waiting {
 
 /// `GET /inbox`.
 pub(super) async fn waiting(State(web): State<Web>, visit: Visit) -> Response {
-    let inbox = inbox(&web.api, &visit.actor).await;
-    let page = inbox.map(|inbox| Waiting { inbox }).map_err(failure);
+    let before = visit.query.get("cursor").and_then(|text| text.parse().ok());
+    let inbox = inbox(&web.api, &visit.actor, before, WAITING).await;
+    let page = inbox.map_err(failure).map(|inbox| Waiting {
+        next: inbox.next_cursor.as_ref().map(|cursor| {
+            let query = visit.query.with("cursor", Some(cursor));
+            format!("/inbox{query}")
+        }),
+        inbox,
+    });
     answer(&web, &visit, page).await
 }
 

@@ -9,9 +9,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::desk::{Ends, Made, TokenAsk};
-use super::tags::Of;
+use super::tags::{Of, shows};
 use super::{Done, answer, body, tagged};
-use crate::access::{Action, Actor, Credential};
+use crate::access::{Actor, Credential};
 use crate::api::openapi::{Absent, Anywhere, Changed, Conflict, Paged, Seen, Unfit, Unread, Whose};
 use crate::api::query::Query;
 use crate::api::{Api, Refusal, by};
@@ -24,14 +24,6 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(revoke_token))
         .routes(routes!(sessions))
         .routes(routes!(end_session))
-}
-
-/// Whose rows an actor is shown: all, or those of one.
-fn shown_of(actor: &Actor, query: &Query) -> Option<String> {
-    if actor.may(Action::Administer, "") {
-        return query.text("of").map(str::to_owned);
-    }
-    Some(actor.name.to_string())
 }
 
 #[derive(Serialize, ToSchema)]
@@ -110,14 +102,16 @@ struct Tokens {
 )]
 async fn tokens(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Response {
     let listed = async {
-        let query = Query::of(&uri, &["of", "limit", "cursor"])?;
-        let of = shown_of(&by(&extensions).actor, &query);
+        let query = Query::of(&uri)?;
+        let actor = by(&extensions).actor;
+        let of = query.text("of");
         api.access.write_used().await;
         let rows = api.desk().rows().await?;
         let mut shown: Vec<&TokenRow> = rows
             .tokens
             .iter()
-            .filter(|row| of.as_ref().is_none_or(|of| row.principal == *of))
+            .filter(|row| shows(&actor, &row.principal))
+            .filter(|row| of.is_none_or(|of| row.principal == of))
             .collect();
         let key = |row: &&TokenRow| format!("{:020} {}", row.created_at, row.prefix);
         shown.sort_by_cached_key(key);
@@ -126,7 +120,7 @@ async fn tokens(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Res
             tokens: shown.into_iter().cloned().map(Into::into).collect(),
             next_cursor,
         };
-        Ok::<_, Refusal>(tagged(&page, &rows, Of::Tokens))
+        Ok::<_, Refusal>(tagged(&page, &rows, &actor, Of::Tokens))
     };
     listed.await.unwrap_or_else(Refusal::into_response)
 }
@@ -276,15 +270,16 @@ struct Sessions {
 )]
 async fn sessions(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Response {
     let listed = async {
-        let query = Query::of(&uri, &["of", "limit", "cursor"])?;
+        let query = Query::of(&uri)?;
         let actor = by(&extensions).actor;
-        let of = shown_of(&actor, &query);
+        let of = query.text("of");
         api.access.write_used().await;
         let rows = api.desk().rows().await?;
         let mut shown: Vec<&SessionRow> = rows
             .sessions
             .iter()
-            .filter(|row| of.as_ref().is_none_or(|of| row.principal == *of))
+            .filter(|row| shows(&actor, &row.principal))
+            .filter(|row| of.is_none_or(|of| row.principal == of))
             .collect();
         let key = |row: &&SessionRow| format!("{:020} {}", row.created_at, row.id);
         shown.sort_by_cached_key(key);
@@ -296,7 +291,7 @@ async fn sessions(State(api): State<Api>, uri: Uri, extensions: Extensions) -> R
                 .collect(),
             next_cursor,
         };
-        Ok::<_, Refusal>(tagged(&page, &rows, Of::Sessions))
+        Ok::<_, Refusal>(tagged(&page, &rows, &actor, Of::Sessions))
     };
     listed.await.unwrap_or_else(Refusal::into_response)
 }

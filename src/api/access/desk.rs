@@ -245,7 +245,7 @@ impl Desk {
         let store = self.store()?;
         let name = name(&newcomer.name).map_err(wrong)?;
         let rows = store.access().await?;
-        self.unchanged(&rows)?;
+        self.unchanged(by, &rows)?;
         if let Some(known) = rows.like(&name) {
             return Err(conflict(format!(
                 "{} is known already, as a {}; choose another name",
@@ -296,7 +296,7 @@ impl Desk {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let before = store.access().await?;
-        self.unchanged(&before)?;
+        self.unchanged(by, &before)?;
         let mut after = before.clone();
         let row = after
             .principals
@@ -336,7 +336,7 @@ impl Desk {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let before = store.access().await?;
-        self.unchanged(&before)?;
+        self.unchanged(by, &before)?;
         if let Some(unknown) = add
             .iter()
             .chain(remove)
@@ -395,7 +395,7 @@ impl Desk {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let before = store.access().await?;
-        self.unchanged(&before)?;
+        self.unchanged(by, &before)?;
         if !before.is_grantee(who) {
             return Err(nobody(who));
         }
@@ -430,7 +430,7 @@ impl Desk {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let before = store.access().await?;
-        self.unchanged(&before)?;
+        self.unchanged(by, &before)?;
         let mut after = before.clone();
         after.grants.retain(|row| {
             row.who != who || row.role != asked.as_str() || row.pattern != pattern.as_str()
@@ -480,7 +480,7 @@ impl Desk {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let rows = store.access().await?;
-        self.unchanged(&rows)?;
+        self.unchanged(by, &rows)?;
         let principal = rows.principal(&owner).ok_or_else(|| nobody(&owner))?;
         let now = unix_millis();
         let live = |row: &&TokenRow| {
@@ -606,7 +606,7 @@ impl Desk {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let rows = store.access().await?;
-        self.unchanged(&rows)?;
+        self.unchanged(by, &rows)?;
         let row = rows.tokens.iter().find(|row| row.prefix == prefix);
         let row = row
             .filter(|row| row.principal == *by.actor.name || by.actor.may(Action::Administer, ""));
@@ -629,7 +629,7 @@ impl Desk {
         let _changing = self.access.changing().await;
         let store = self.store()?;
         let rows = store.access().await?;
-        self.unchanged(&rows)?;
+        self.unchanged(by, &rows)?;
         let row = rows.sessions.iter().find(|row| row.id == id);
         let row = row
             .filter(|row| row.principal == *by.actor.name || by.actor.may(Action::Administer, ""));

@@ -9,7 +9,7 @@ mod tags;
 use std::collections::BTreeMap;
 
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, Uri};
+use axum::http::{Extensions, HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use super::openapi::{Absent, Anywhere, Changed, Conflict, Paged, Seen, Somebody,
 use super::query::Query;
 use super::tag::{etag, seen_tag};
 use super::{Api, Refusal, by, json, parse, read};
-use crate::access::{Action, Credential, Kind, Role};
+use crate::access::{Action, Actor, Credential, Kind, Role};
 use crate::records::calendar;
 use crate::store::{AccessRows, GrantRow, PrincipalRow};
 
@@ -57,9 +57,9 @@ fn answer<T: Serialize>(answer: Result<T, Refusal>) -> Response {
 }
 
 /// A list with the tag of all that it is a page of.
-fn tagged(page: &impl Serialize, rows: &AccessRows, of: Of) -> Response {
+fn tagged(page: &impl Serialize, rows: &AccessRows, actor: &Actor, of: Of) -> Response {
     let mut response = json(page);
-    etag(&mut response, &of.tag(rows));
+    etag(&mut response, &of.tag(rows, actor));
     response
 }
 
@@ -231,9 +231,9 @@ struct People {
         Conflict
     )
 )]
-async fn people(State(api): State<Api>, uri: Uri) -> Response {
+async fn people(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Response {
     let listed = async {
-        let query = Query::of(&uri, &["limit", "cursor"])?;
+        let query = Query::of(&uri)?;
         let rows = api.desk().rows().await?;
         let mut people: Vec<ShownPerson> = rows
             .principals
@@ -246,7 +246,7 @@ async fn people(State(api): State<Api>, uri: Uri) -> Response {
             people,
             next_cursor,
         };
-        Ok::<_, Refusal>(tagged(&page, &rows, Of::People))
+        Ok::<_, Refusal>(tagged(&page, &rows, &by(&extensions).actor, Of::People))
     };
     listed.await.unwrap_or_else(Refusal::into_response)
 }
@@ -408,9 +408,9 @@ struct Member {
         Conflict
     )
 )]
-async fn groups(State(api): State<Api>, uri: Uri) -> Response {
+async fn groups(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Response {
     let listed = async {
-        let query = Query::of(&uri, &["limit", "cursor"])?;
+        let query = Query::of(&uri)?;
         let rows = api.desk().rows().await?;
         let mut members: BTreeMap<&str, Vec<Member>> = BTreeMap::new();
         for row in &rows.memberships {
@@ -431,7 +431,7 @@ async fn groups(State(api): State<Api>, uri: Uri) -> Response {
             groups,
             next_cursor,
         };
-        Ok::<_, Refusal>(tagged(&page, &rows, Of::Groups))
+        Ok::<_, Refusal>(tagged(&page, &rows, &by(&extensions).actor, Of::Groups))
     };
     listed.await.unwrap_or_else(Refusal::into_response)
 }
@@ -502,9 +502,9 @@ struct Grants {
         Conflict
     )
 )]
-async fn grants(State(api): State<Api>, uri: Uri) -> Response {
+async fn grants(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Response {
     let listed = async {
-        let query = Query::of(&uri, &["limit", "cursor"])?;
+        let query = Query::of(&uri)?;
         let rows = api.desk().rows().await?;
         let mut grants: Vec<ShownGrant> = rows.grants.iter().cloned().map(Into::into).collect();
         let key = |grant: &ShownGrant| format!("{}\n{}\n{}", grant.who, grant.path, grant.role);
@@ -514,7 +514,7 @@ async fn grants(State(api): State<Api>, uri: Uri) -> Response {
             grants,
             next_cursor,
         };
-        Ok::<_, Refusal>(tagged(&page, &rows, Of::Grants))
+        Ok::<_, Refusal>(tagged(&page, &rows, &by(&extensions).actor, Of::Grants))
     };
     listed.await.unwrap_or_else(Refusal::into_response)
 }

@@ -12,7 +12,7 @@ mod write;
 use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
-use axum::http::{StatusCode, Uri};
+use axum::http::{Extensions, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -232,7 +232,7 @@ async fn list(State(api): State<Api>, uri: Uri, request: Request) -> Response {
     let actor = by(request.extensions()).actor;
     drop(request);
     let answer = async {
-        let query = Query::of(&uri, &["state", "limit", "cursor"])?;
+        let query = Query::of(&uri)?;
         let stands = match query.text("state").unwrap_or("open") {
             "all" => None,
             text => match [Stands::Open, Stands::Merged, Stands::Closed]
@@ -349,17 +349,24 @@ async fn conflicts(State(api): State<Api>, Path(text): Path<String>, request: Re
     path = "/api/v1/inbox",
     operation_id = "inbox",
     tag = "proposals",
+    params(Paged),
     responses(
-        (status = 200, description = "What waits for who asks", body = inbox::Inbox),
+        (status = 200, description = "What waits for who asks, newest first", body = inbox::Inbox),
         Anywhere,
         Conflict,
         Failed
     )
 )]
-async fn waiting(State(api): State<Api>, request: Request) -> Response {
-    let actor = by(request.extensions()).actor;
-    drop(request);
-    match inbox::inbox(&api, &actor).await {
+async fn waiting(State(api): State<Api>, uri: Uri, extensions: Extensions) -> Response {
+    let actor = by(&extensions).actor;
+    let answer = async {
+        let query = Query::of(&uri)?;
+        let limit = query.number("limit", 1, MOST)?.unwrap_or(SHOWN);
+        let before = query.number("cursor", 1, i64::MAX)?;
+        let most = usize::try_from(limit).unwrap_or(1);
+        inbox::inbox(&api, &actor, before, most).await
+    };
+    match answer.await {
         Ok(inbox) => json(&inbox),
         Err(refusal) => refusal.into_response(),
     }

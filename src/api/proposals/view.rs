@@ -46,7 +46,7 @@ pub struct Summary {
     pub changed: String,
     /// Files that it touches.
     pub paths: Vec<String>,
-    /// How many comments it has; 0 where it is not open.
+    /// How many comments it has; in a list 0 where it is not open.
     pub comments: i64,
 }
 

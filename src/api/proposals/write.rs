@@ -26,7 +26,7 @@ use crate::proposals::place::Quote;
 use crate::proposals::review::Verdict;
 use crate::proposals::state::State as Stands;
 use crate::proposals::{NewComment, Written};
-use crate::store::{CommentRow, ReviewRow};
+use crate::store::{CommentRow, ProposalRow, ReviewRow};
 
 /// Longest request that holds no files, in bytes.
 pub(super) const MAX_BODY: usize = 512 * 1024;
@@ -486,7 +486,7 @@ pub async fn close(
     number: i64,
     said: &Said,
     (to, wanted, body): (Option<Stands>, Option<&str>, Option<&str>),
-) -> Result<crate::store::ProposalRow, Refusal> {
+) -> Result<ProposalRow, Refusal> {
     let (gate, proposals) = proposals(api)?;
     let wanted = wanted.map(title).transpose()?;
     let change = (to, wanted.as_deref(), body);
@@ -501,6 +501,13 @@ pub async fn close(
     };
     gate.note(by, action, number, &row.head, None).await;
     Ok(row)
+}
+
+/// The answer about a proposal that was changed.
+async fn changed(api: &Api, row: &ProposalRow) -> Result<Response, Refusal> {
+    let (_, proposals) = proposals(api)?;
+    let comments = proposals.comment_count(row.number).await?;
+    Ok(tagged(row, &view::Summary::of(row, comments)))
 }
 
 /// A request that asks for nothing but what its URL says.
@@ -519,7 +526,7 @@ async fn becomes(api: &Api, text: &str, request: Request, to: Stands) -> Result<
         (Some(to), None, None),
     )
     .await?;
-    Ok(tagged(&row, &view::Summary::of(&row, 0)))
+    changed(api, &row).await
 }
 
 /// Close a proposal
@@ -624,7 +631,7 @@ pub(super) async fn change(
         let Asked { by, seen, ask } = asked::<ProposalChange>(request, MAX_BODY).await?;
         let change = (None, ask.title.as_deref(), ask.message.as_deref());
         let row = close(&api, &by, number, &Said { tag: seen }, change).await?;
-        Ok::<_, Refusal>(tagged(&row, &view::Summary::of(&row, 0)))
+        changed(&api, &row).await
     };
     answer.await.unwrap_or_else(Refusal::into_response)
 }

@@ -82,14 +82,14 @@ pub(super) async fn blame(
 ) -> Response {
     let answer = async {
         let known = known(&api, by(&extensions).actor, &name)?;
-        let asked = Query::of(&uri, &["at"])?;
+        let asked = Query::of(&uri)?;
         let at = match asked.text("at") {
             Some(text) => number(&known, text)?,
             None => known.numbered.latest(),
         };
-        let _permit = api
+        let _place = api
             .registry
-            .reading()
+            .blaming()
             .await
             .map_err(|error| at_refusal(&error))?;
         let registry = api.registry.clone();

@@ -1,5 +1,7 @@
 //! What is written of versions: a label that is moved, an older version that is published again.
 
+use std::sync::Arc;
+
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -20,25 +22,42 @@ use crate::git::commit::Edit;
 use crate::git::{GitError, MAIN, Mode, Repository};
 use crate::history::{Kind, Numbered, Version, kind};
 use crate::registry::versions::version_files;
+use crate::registry::{OpenError, Registry};
 
 /// Longest reason, in characters.
 const MAX_REASON: usize = 2000;
 
-/// The commit of main to which a change is bound.
-struct Bound(Option<String>);
-
-/// What a change is bound to whose caller says what they have seen; none where they say nothing.
-fn unchanged(known: &Known, headers: &HeaderMap) -> Result<Option<Bound>, Refusal> {
-    let seen = seen_tag(headers);
-    tag::unchanged(seen.as_deref(), &known.tag)?;
-    Ok(seen.map(|_| Bound(known.snapshot.status.tip.clone())))
+/// The tag that a change is bound to, and what it is of.
+struct Bound {
+    registry: Arc<Registry>,
+    name: String,
+    tag: String,
 }
 
-/// Main is where it was when it was looked at.
-fn still(tip: &Tip, only_at: Option<&Bound>) -> Result<(), Unmade> {
-    match only_at {
-        Some(Bound(commit)) if *commit != tip.commit => Err(Unmade::Moved),
-        _ => Ok(()),
+/// What a change is bound to whose caller says what they have seen; none where they say nothing.
+fn unchanged(api: &Api, known: &Known, headers: &HeaderMap) -> Result<Option<Bound>, Refusal> {
+    let seen = seen_tag(headers);
+    tag::unchanged(seen.as_deref(), &known.tag)?;
+    Ok(seen.map(|tag| Bound {
+        registry: api.registry.clone(),
+        name: known.name.clone(),
+        tag,
+    }))
+}
+
+/// The versions and labels of the prompt are in main what they were when they were looked at, whatever else has changed.
+/// Blocks.
+fn still(tip: &Tip, bound: Option<&Bound>) -> Result<(), Unmade> {
+    let Some(bound) = bound else {
+        return Ok(());
+    };
+    if bound.registry.snapshot().status.tip != tip.commit {
+        // a push that was quicker is not read yet
+        bound.registry.refresh()?;
+    }
+    match super::tag(&bound.registry.snapshot(), &bound.name) {
+        Some(now) if now == bound.tag => Ok(()),
+        now => Err(Unmade::Moved(now.unwrap_or_default())),
     }
 }
 
@@ -51,18 +70,21 @@ enum Unmade {
     NotText,
     #[error("the prompt would come back as {0}, where main has something else; move that first")]
     Taken(String),
-    #[error("main has moved on since you looked; nothing was published: look again")]
-    Moved,
+    #[error("it has changed since you looked, and nothing was published; look again")]
+    Moved(String),
     #[error("both {1} and {2} are `{0}`; remove one first")]
     Twice(String, String, String),
     #[error(transparent)]
     Git(#[from] GitError),
+    #[error(transparent)]
+    Unread(#[from] OpenError),
 }
 
 fn unmade(error: Unmade) -> Refusal {
     match error {
         Unmade::Git(error) => internal(&error),
-        Unmade::Moved => Refusal::new(StatusCode::PRECONDITION_FAILED, error.to_string()),
+        Unmade::Unread(error) => internal(&error),
+        Unmade::Moved(ref now) => tag::changed(error.to_string(), now),
         error => Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
     }
 }
@@ -192,7 +214,7 @@ pub(super) async fn label(
             }
         };
         let known = known(&api, by(&parts.extensions).actor, &name)?;
-        let only_at = unchanged(&known, &parts.headers)?;
+        let bound = unchanged(&api, &known, &parts.headers)?;
         let on = version.map(|text| number(&known, &text)).transpose()?;
         let reason = reason(&ask.reason)?;
         let (name, label) = (known.name, ask.label);
@@ -210,7 +232,7 @@ pub(super) async fn label(
             reason: Some(reason),
         };
         let make = move |tip: &Tip| {
-            still(tip, only_at.as_ref())?;
+            still(tip, bound.as_ref())?;
             let text = tip.read("labels.toml")?.unwrap_or_default();
             let text = String::from_utf8(text).map_err(|_| Unmade::NotText)?;
             let edited = relabel(&text, &label, &name, on)?;
@@ -331,7 +353,7 @@ pub(super) async fn revert(
         let body = read(&parts.headers, body, MAX_BODY, "a limit of this release").await?;
         let ask: RestoreAsk = parse(&body)?;
         let known = known(&api, by(&parts.extensions).actor, &name)?;
-        let only_at = unchanged(&known, &parts.headers)?;
+        let bound = unchanged(&api, &known, &parts.headers)?;
         let number = number(&known, &ask.version)?;
         let reason = reason(&ask.reason)?;
         let Some(version) = known.numbered.get(number).cloned() else {
@@ -354,7 +376,7 @@ pub(super) async fn revert(
             reason: Some(reason),
         };
         let make = move |tip: &Tip| {
-            still(tip, only_at.as_ref())?;
+            still(tip, bound.as_ref())?;
             // its file alone: partials are of others as well
             let files = version_files(&tip.repository.blobs()?, &version)?;
             Ok(Change {

@@ -30,11 +30,11 @@ impl Guarded {
     }
 
     /// A clone as an actor.
-    pub(super) fn work(&self, name: &str, folder: &str) -> Work {
+    pub(crate) fn work(&self, name: &str, folder: &str) -> Work {
         Work::clone(self.folder.path(), &self.url(name), folder, &[])
     }
 
-    pub(super) fn bare(&self) -> PathBuf {
+    pub(crate) fn bare(&self) -> PathBuf {
         self.data_dir().join("library.git")
     }
 

@@ -257,3 +257,54 @@ async fn what_somebody_may_not_read_looks_absent() {
     );
     assert_eq!(post(&server, "pub", "close", json!({})).await.status, 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_comes_in_pages() {
+    let server = server(POLICY).await;
+    let files = |name: &str| json!({ (format!("prompts/sre/{name}.md")): prompt(name) });
+    let mut own = Vec::new();
+    for number in 1..=22 {
+        let who = if number % 7 == 0 { "mina" } else { "ann" };
+        let opened = open(&server, who, files(&format!("new-{number}"))).await;
+        assert_eq!(opened.status, 201, "{}", opened.text());
+        if who == "mina" {
+            own.push(number);
+            let path = format!("/api/v1/proposals/{number}/comments");
+            let said = json!({ "message": "Why?" }).to_string();
+            let said = server.post("ann", &path, &said).await;
+            assert_eq!(said.status, 201, "{}", said.text());
+        }
+    }
+    let numbers = |inbox: &Value, list: &str| -> Vec<i64> {
+        let list = inbox[list].as_array().unwrap().iter();
+        list.map(|entry| entry["number"].as_i64().unwrap())
+            .collect()
+    };
+    own.reverse();
+    let others: Vec<i64> = (1..=22).rev().filter(|n| !own.contains(n)).collect();
+    for limit in [1, 5, 21, 22, 200] {
+        let (mut to_review, mut answered) = (Vec::new(), Vec::new());
+        let mut path = format!("/api/v1/inbox?limit={limit}");
+        loop {
+            let reply = server.get("mina", &path).await;
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            let page = reply.json();
+            let found = (numbers(&page, "to_review"), numbers(&page, "answered"));
+            assert!(found.0.len() + found.1.len() <= limit, "{page}");
+            to_review.extend(found.0);
+            answered.extend(found.1);
+            match page["next_cursor"].as_str() {
+                Some(next) => path = format!("/api/v1/inbox?limit={limit}&cursor={next}"),
+                None => break,
+            }
+        }
+        assert_eq!((&to_review, &answered), (&others, &own), "by {limit}");
+    }
+    let first = server.get("mina", "/inbox").await;
+    assert!(first.text().contains("/proposals/22") && !first.text().contains("/proposals/1\""));
+    let next = first.text().split("href=\"/inbox?cursor=").nth(1).unwrap();
+    let next = format!("/inbox?cursor={}", next.split('"').next().unwrap());
+    let rest = server.get("mina", &next).await;
+    assert!(rest.text().contains("/proposals/1\""), "{}", rest.text());
+    assert!(!rest.text().contains("href=\"/inbox?cursor="));
+}

@@ -143,6 +143,38 @@ async fn urls_take_the_methods_that_are_described_and_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_parameter_that_is_not_described_is_refused() {
+    let server = Guarded::start(&[], &[]).await;
+    let bearer = server.bearer("root");
+    let headers = [("Authorization", &*bearer)];
+    for (path, method, operation) in operations(&document()) {
+        let url = path.replace("{number}", "1").replace("{id}", "0");
+        let url = url.replace("{name}", "nobody-of-this-name");
+        let method = method.to_uppercase();
+        let ask = async |query: &str| {
+            let url = format!("{url}?{query}");
+            send(server.address, &method, &url, &headers, b"").await
+        };
+        let reply = ask("no%20such=1").await;
+        assert_eq!(reply.status, 400, "{method} {path}: {}", reply.text());
+        let detail = reply.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("no parameter `no such`"), "{detail}");
+        assert!(operation["responses"]["400"].is_object(), "{method} {path}");
+        // one that is described is not: what it is refused for, if at all, is something else
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        for parameter in parameters.filter(|parameter| parameter["in"] == "query") {
+            let name = parameter["name"].as_str().unwrap();
+            assert!(detail.contains(name), "{method} {path}: {detail}");
+            let reply = ask(&format!("{name}=")).await;
+            assert!(
+                !reply.text().contains("no parameter"),
+                "{method} {path} {name}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_layers_refuse_is_a_problem_below_api_alone() {
     let server = Guarded::start(&[], &[("reader", &[("reader", "**")])]).await;
     let problem = |reply: &crate::support::http::Reply, status: u16| {

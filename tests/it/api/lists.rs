@@ -9,7 +9,12 @@ fn prompt(text: &str) -> String {
 }
 
 /// What a list holds when it is read a page of `limit` at a time, and how many pages that took.
-async fn walked(server: &Guarded, path: &str, list: &str, limit: usize) -> (Vec<Value>, usize) {
+pub(super) async fn walked(
+    server: &Guarded,
+    path: &str,
+    list: &str,
+    limit: usize,
+) -> (Vec<Value>, usize) {
     let (mut out, mut pages, mut cursor) = (Vec::new(), 0, None::<String>);
     loop {
         let cursor_text = cursor.map_or(String::new(), |cursor| format!("&cursor={cursor}"));
@@ -51,6 +56,7 @@ async fn a_list_that_is_read_page_by_page_is_the_list() {
         ("/api/v1/prompts/triage/versions", "versions", 4),
         ("/api/v1/audit", "rows", 5),
         ("/api/v1/search", "hits", 1),
+        ("/api/v1/prompts", "prompts", 1),
     ] {
         let whole = server.get("root", path).await.json();
         let whole = whole[list].as_array().unwrap().clone();

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::access::{Guarded, ROLES};
+use crate::git::git;
 use crate::support::http::{Reply, send};
 
 fn prompt(text: &str) -> String {
@@ -103,6 +104,67 @@ async fn labels_and_versions_are_moved_by_who_has_seen_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_lets_others_in_changes_no_tag_of_ones_own() {
+    let server = Guarded::start(&[], &ROLES).await;
+    let list = "/api/v1/access/tokens";
+    let tag_of = async |who: &str| {
+        let reply = server.get(who, list).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.header("etag").unwrap().to_owned()
+    };
+    let make = async |who: &str, seen: &str| {
+        let bearer = server.bearer(who);
+        let headers = [
+            ("Authorization", &*bearer),
+            ("Content-Type", "application/json"),
+            ("If-Match", seen),
+        ];
+        let body = json!({ "label": "laptop" }).to_string();
+        send(server.address, "POST", list, &headers, body.as_bytes()).await
+    };
+    let (reader, root) = (tag_of("reader").await, tag_of("root").await);
+    let made = make("author", "*").await;
+    assert_eq!(made.status, 200, "{}", made.text());
+    assert_eq!(tag_of("reader").await, reader);
+    assert_ne!(tag_of("root").await, root);
+    // and stands in nobody's way
+    let made = make("reader", &reader).await;
+    assert_eq!(made.status, 200, "{}", made.text());
+    let stale = make("reader", &reader).await;
+    assert_eq!(stale.status, 412, "{}", stale.text());
+    assert_eq!(stale.header("etag"), Some(&*tag_of("reader").await));
+}
+
+/// Commits something to main past the gate, as who is at the machine can, so that no server has read it yet.
+fn commit(server: &Guarded, folder: &str, path: &str, text: &str) {
+    let work = server.work("root", folder);
+    work.change(&[(path, &prompt(text))]);
+    let from = work.path.to_str().unwrap();
+    let ran = git(&server.bare(), &["fetch", "--quiet", from, "HEAD:main"]);
+    assert!(ran.ok, "{}", ran.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_label_is_held_against_main_as_it_is_when_it_moves() {
+    let (path, other) = ("prompts/sre/triage.md", "prompts/sre/other.md");
+    let server = Guarded::start(&[(path, &prompt("1")), (other, &prompt("O"))], &[]).await;
+    let versions = "/api/v1/prompts/triage/versions";
+    let label = "/api/v1/prompts/triage/label";
+    let seen = tag(&server, versions).await;
+    commit(&server, "one", other, "Other.");
+    let ask = json!({ "label": "production", "version": "v1", "reason": "r" });
+    let reply = write(&server, "POST", label, &ask, &seen).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let seen = tag(&server, versions).await;
+    commit(&server, "two", path, "2");
+    let ask = json!({ "label": "staging", "version": "v1", "reason": "r" });
+    let reply = write(&server, "POST", label, &ask, &seen).await;
+    assert_eq!(reply.status, 412, "{}", reply.text());
+    assert_eq!(reply.header("etag"), Some(&*tag(&server, versions).await));
+    assert_ne!(reply.header("etag"), Some(&*seen));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn proposals_are_changed_by_who_has_seen_them() {
     let server = Guarded::start(&[("prompts/sre/triage.md", &prompt("1"))], &[]).await;
     let base = server.get("root", "/readyz").await.json()["tip"].clone();
@@ -121,6 +183,13 @@ async fn proposals_are_changed_by_who_has_seen_them() {
     let files = json!({ "prompts/sre/triage.md": prompt("3") });
     let ask = json!({ "base": head, "files": files, "message": "Again" });
     guarded(&server, one, ("POST", &path), &ask).await;
-    let path = format!("{one}/close");
-    guarded(&server, one, ("POST", &path), &json!({})).await;
+    // an answer says how many comments there are
+    for (method, path, ask) in [
+        ("PATCH", one.to_owned(), json!({ "title": "Better yet" })),
+        ("POST", format!("{one}/close"), json!({})),
+        ("POST", format!("{one}/reopen"), json!({})),
+    ] {
+        let answer = guarded(&server, one, (method, &path), &ask).await;
+        assert_eq!(answer["comments"], 1, "{path}: {answer}");
+    }
 }

@@ -236,7 +236,7 @@ fn a_file_of_labels_is_read_once_however_many_ask() {
     assert_eq!(moves("a"), expected);
     // of the last commits alone: where the label was, and where it went
     let mut last = Vec::new();
-    versions::log::walk(&repository, &history, 2, |commit, moved| {
+    versions::log::walk(&repository, &history, 2, |_, commit, moved| {
         let moved = moved.iter().map(|moved| (moved.before, moved.number));
         last.push((commit.subject.to_string(), moved.collect::<Vec<_>>()));
     })

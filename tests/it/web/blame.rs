@@ -108,6 +108,26 @@ async fn what_a_prompt_was_that_is_gone_is_still_told() {
     }
 }
 
+/// Who looks through a large text takes no place from who asks for something else.
+#[tokio::test]
+async fn one_text_is_looked_through_at_a_time() {
+    let library = TestLibrary::with(&[(PATH, "Look.\n")]);
+    let server = TestServer::start(&library).await;
+    let get = async |path: &str| send(server.address, "GET", path, &[], b"").await;
+    let place = server.registry.blaming().await.unwrap();
+    let (api, page, versions) = tokio::join!(
+        get("/api/v1/prompts/triage/blame"),
+        open(&server, "/prompts/triage/blame"),
+        get("/api/v1/prompts/triage/versions")
+    );
+    assert_eq!((api.status, page.status), (503, 503), "{}", api.text());
+    assert_eq!(versions.status, 200, "{}", versions.text());
+    drop(place);
+    for path in ["/api/v1/prompts/triage/blame", "/prompts/triage/blame"] {
+        assert_eq!(get(path).await.status, 200, "{path}");
+    }
+}
+
 #[tokio::test]
 async fn names_subjects_and_lines_are_text() {
     let library = TestLibrary::empty();

@@ -134,6 +134,8 @@ pub(super) const ROWS: &[Row] = &[
     lists("GET /inbox", Action::Review),
     lists("GET /editor/words", Action::Read),
     lists("GET /api/v1/search?q=the&limit=200", Action::Read),
+    lists("GET /api/v1/prompts", Action::Read),
+    lists("GET /api/v1/published", Action::Read),
     lists("GET /api/v1/usage", Action::Read),
     lists("GET /api/v1/deliveries?limit=1000", Action::Read),
     lists("GET /api/v1/proposals", Action::Read),
@@ -145,6 +147,7 @@ pub(super) const ROWS: &[Row] = &[
     reads("GET /prompts/{name}/versions", Of::Prompt),
     reads("GET /prompts/{name}/diff?from=v1&to=v2", Of::Prompt),
     reads("GET /prompts/{name}/blame", Of::Prompt).says(Says::Inside),
+    reads("GET /api/v1/prompts/{name}", Of::Prompt),
     reads("GET /api/v1/prompts/{name}/versions", Of::Prompt),
     reads("GET /api/v1/prompts/{name}/diff?from=v1&to=v2", Of::Prompt).says(Says::Inside),
     reads("GET /api/v1/prompts/{name}/blame", Of::Prompt).says(Says::Inside),
@@ -214,6 +217,10 @@ pub(super) const OTHERS: &[(&str, &[&str])] = &[
     (
         "they say nothing of the library; what /readyz says more to who reads all of it is in api.rs",
         &["/healthz", "/readyz"],
+    ),
+    (
+        "it names nothing of a folder; what it says more to who reads all of it is in tests/it/api/activity.rs",
+        &["/api/v1/activity"],
     ),
     (
         "whom it is about has not said who they are",

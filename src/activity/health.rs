@@ -1,4 +1,4 @@
-//! What is not as it should be, a line each with what to do: for `/readyz` and for the page of the activity.
+//! What is not as it should be, a line each with what to do.
 
 use crate::http::Tls;
 use crate::records::Records;
