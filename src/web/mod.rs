@@ -13,6 +13,7 @@ pub mod diffing;
 mod edit;
 mod front;
 pub mod health;
+mod kept;
 pub mod layout;
 pub mod library;
 pub mod page;

@@ -11,7 +11,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
 use super::starters::begin;
-use super::{Edit, Opened, drafts, endings, missing, open, shown, unread};
+use super::{Edit, May, Opened, drafts, endings, missing, open, shown, unread};
 use crate::api::Refusal;
 use crate::api::changes::changes;
 use crate::api::proposals::open_asked as propose;
@@ -28,6 +28,8 @@ const MAX_FORM: usize = 12 * 1024 * 1024;
 #[derive(Debug, Serialize)]
 pub(super) struct Refused {
     lines: Vec<String>,
+    /// What the check has found, each with its line of the text.
+    problems: Vec<Problem>,
     /// What main says now, where somebody else was quicker.
     theirs: Option<String>,
 }
@@ -53,21 +55,8 @@ pub(super) async fn submit(
         Ok(opened) => opened,
         Err(failure) => return failed(&web, &visit, failure).await,
     };
-    if let Some(why) = opened.read_only {
-        return failed(&web, &visit, Failure::Forbidden(why)).await;
-    }
     let proposes = fields.get("do") == Some("propose");
-    let why_not = match (&opened.no_proposals, proposes) {
-        (_, false) if !opened.may.publish => {
-            Some((403, visit.lang.text("editor.plain_may_not", &[])))
-        }
-        (Some(why), true) => Some((503, why.clone())),
-        (None, true) if fields.get("base").is_none() => {
-            Some((422, visit.lang.text("editor.propose_empty", &[])))
-        }
-        _ => None,
-    };
-    let sent = match why_not {
+    let sent = match why_not(&visit, &path, &opened, &fields, proposes) {
         Some((status, detail)) => Err(Why {
             status,
             detail,
@@ -90,6 +79,31 @@ pub(super) async fn submit(
     }
 }
 
+/// Why a form is not sent to the API, and the status of that.
+fn why_not(
+    visit: &Visit,
+    path: &str,
+    opened: &Opened,
+    fields: &Query,
+    proposes: bool,
+) -> Option<(u16, String)> {
+    if let Some(why) = &opened.read_only {
+        let may = May::of(&visit.actor, opened.kind, path);
+        let status = if may.propose || may.publish { 503 } else { 403 };
+        return Some((status, why.clone()));
+    }
+    match (&opened.no_proposals, proposes) {
+        (_, false) if !opened.may.publish => {
+            Some((403, visit.lang.text("editor.plain_may_not", &[])))
+        }
+        (Some(why), true) => Some((503, why.clone())),
+        (None, true) if fields.get("base").is_none() => {
+            Some((422, visit.lang.text("editor.propose_empty", &[])))
+        }
+        _ => None,
+    }
+}
+
 /// What the API says of a change that was taken.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
@@ -109,6 +123,20 @@ struct Why {
     now: Option<String>,
     #[serde(default)]
     conflicts: Vec<Conflict>,
+    #[serde(default)]
+    problems: Vec<Problem>,
+}
+
+/// What the check has found.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Problem {
+    path: String,
+    line: usize,
+    message: String,
+    hint: Option<String>,
+    /// The line as it was sent; empty in another file.
+    #[serde(default)]
+    text: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -197,9 +225,17 @@ async fn refused(
     fields: &Query,
     why: Why,
 ) -> Response {
+    let text = endings::plain(fields.get("text").unwrap_or_default());
     let theirs = why.conflicts.into_iter().find(|one| one.path == path);
     let theirs = theirs.map(|one| one.now.unwrap_or_default());
+    let problems = marked(why.problems, path, &text);
     let mut lines: Vec<String> = why.detail.lines().map(str::to_owned).collect();
+    if !problems.is_empty() {
+        let count = i64::try_from(problems.len()).unwrap_or(i64::MAX);
+        lines = vec![visit.lang.counted("editor.plain_problems", count, &[])];
+    } else if lines.is_empty() {
+        lines.push(visit.lang.text("editor.no_answer", &[]));
+    }
     // who has seen both texts puts them together, and publishes that in the place of what main says now
     let base = match &theirs {
         Some(_) => {
@@ -208,16 +244,41 @@ async fn refused(
         }
         None => fields.get("base").map(str::to_owned),
     };
+    let proposes = fields.get("do") == Some("propose");
+    let closed = opened.read_only.is_some();
+    let shown = shown(web, visit, path, opened).await;
     let page = Edit {
         base,
-        text: endings::plain(fields.get("text").unwrap_or_default()),
+        text,
         message: fields.get("message").unwrap_or_default().to_owned(),
         more: endings::plain(fields.get("more").unwrap_or_default()),
-        refused: Some(Refused { lines, theirs }),
+        // what cannot be done now is said above, and can be asked for once more
+        read_only: None,
+        may_publish: shown.may_publish || (closed && !proposes),
+        may_propose: shown.may_propose || (closed && proposes),
+        refused: Some(Refused {
+            lines,
+            problems,
+            theirs,
+        }),
         // what was sent stands in the form, which the script would replace by what is stored
         data: String::new(),
-        ..shown(web, visit, path, opened).await
+        ..shown
     };
     let status = StatusCode::from_u16(why.status).unwrap_or(StatusCode::CONFLICT);
     respond_with(web, visit, status, &page).await
+}
+
+/// Problems with the lines of a text that they stand in.
+fn marked(problems: Vec<Problem>, path: &str, text: &str) -> Vec<Problem> {
+    let lines: Vec<&str> = text.lines().collect();
+    let line = |problem: &Problem| {
+        let index = problem.line.checked_sub(1).filter(|_| problem.path == path);
+        index.and_then(|index| lines.get(index).copied())
+    };
+    let problems = problems.into_iter().map(|problem| Problem {
+        text: line(&problem).unwrap_or_default().to_owned(),
+        ..problem
+    });
+    problems.collect()
 }
