@@ -58,6 +58,24 @@ test("a prompt is written, proposed, reviewed, merged, and a client that was con
   assert.equal(await author.getByRole("button", { name: "Approve" }).count(), 0, "nobody approves their own");
   assert.ok(await author.getByRole("button", { name: "Merge into main" }).isDisabled());
 
+  // a title and a description that are refused stay in their fields, also when the page is opened again
+  const title = author.locator("input[name=title]");
+  const description = author.locator("form:has(input[name=tag]) textarea");
+  await author.getByText("Edit title and description").click();
+  await author.evaluate(() => (document.querySelector("input[name=tag]").value = "stale"));
+  await title.fill("Ask what changed, first");
+  await description.fill("Most of the time\nit is the change.");
+  await author.locator("button[value=rename]").click();
+  await author.waitForSelector('.notice.bad[role="alert"]');
+  await author.goto(`${server.url}/proposals/1`);
+  await ready(author);
+  assert.equal(await title.inputValue(), "Ask what changed, first");
+  assert.equal(await description.inputValue(), "Most of the time\nit is the change.");
+  await author.locator("button[value=rename]").click();
+  await author.locator("h1", { hasText: "Ask what changed, first" }).waitFor();
+  await ready(author);
+  assert.equal(await author.evaluate(() => sessionStorage.length), 0, "what is shown is not kept");
+
   // the reviewer is told by the inbox, and comments on a line
   await reviewer.goto(`${server.url}/inbox`);
   await reviewer.locator("[data-row]", { hasText: "Ask what changed" }).click();

@@ -204,6 +204,29 @@ async fn going_back_and_promoting_is_a_form_and_asks_the_same_gate() {
     .await;
     assert_eq!(unsaid.status, 422);
     assert!(unsaid.text().contains("role=\"alert\""));
+    // a reason that was typed stays in its form, which is open
+    for (deed, more) in [("restore", ""), ("promote", "&label=production")] {
+        let fields = format!("version=v1&reason=Too+%22stiff%22{more}");
+        let path = format!("/prompts/greet/{deed}");
+        let refused = form(&server, "read", &path, &fields).await;
+        assert_eq!(refused.status, 403, "{deed}: {}", refused.text());
+        assert!(refused.text().contains("Too &quot;stiff&quot;"), "{deed}");
+    }
+    let long = format!("version=v1&label=production&reason={}", "x".repeat(70_000));
+    let long = form(&server, "pub", "/prompts/greet/promote", &long).await;
+    assert_eq!(long.status, 422);
+    assert!(long.text().contains("xxx</textarea>"), "as it was typed");
+    let nul = "version=v1&label=production&reason=Too+%22stiff%22+%00";
+    let nul = form(&server, "pub", "/prompts/greet/promote", nul).await;
+    assert_eq!(nul.status, 422, "{}", nul.text());
+    let html = nul.text();
+    let opened = html.split("<details class=\"act\" open>").nth(1).unwrap();
+    let opened = opened.split("</details>").next().unwrap();
+    assert!(opened.contains("/promote\"") && opened.contains("value=\"v1\""));
+    assert!(
+        opened.contains("value=\"Too &quot;stiff&quot; "),
+        "{opened}"
+    );
     let forged = "version=v1&reason=x&csrf=AAAA";
     let forged = form(&server, "pub", "/prompts/greet/restore", forged).await;
     assert_eq!(forged.status, 403, "the last token counts");
