@@ -49,6 +49,8 @@ pub struct ActivityPage {
     pub upstream: Option<Mirror>,
     /// What was published, newest first.
     pub published: Vec<Published>,
+    /// Whether moves of labels are among it.
+    pub whole: bool,
     /// The audit, for those who may see it.
     pub audit: Option<Vec<Audited>>,
 }
@@ -108,6 +110,7 @@ async fn made(web: &Web, visit: &Visit) -> ActivityPage {
     // lines name files, and clients are of others: only who sees everything sees these
     let sees_all = visit.actor.sees_all();
     let listed = snapshot.catalog.list(None);
+    let (published, whole) = published(web, &snapshot, visit).await;
     ActivityPage {
         messages: if sees_all {
             health::messages(
@@ -157,7 +160,8 @@ async fn made(web: &Web, visit: &Visit) -> ActivityPage {
                 error: status.error,
             }
         }),
-        published: published(web, &snapshot, visit).await,
+        published,
+        whole,
         audit: audit(web, visit).await,
     }
 }

@@ -84,18 +84,21 @@ impl Published {
     }
 }
 
-/// What was published last of the prompts that are seen, newest first.
+/// What was published last of the prompts that are seen, newest first, and whether moves of labels could be read: they are
+/// not among it otherwise.
 pub(super) async fn published(
     web: &Web,
     snapshot: &Arc<Snapshot>,
     visit: &Visit,
-) -> Vec<Published> {
+) -> (Vec<Published>, bool) {
+    let moves = relabelled(web, snapshot, visit).await;
+    let whole = moves.is_some();
     // a label is moved after what it is moved to, also within a second
-    let mut out = relabelled(web, snapshot, visit).await;
+    let mut out = moves.unwrap_or_default();
     out.extend(versions(snapshot, visit));
     out.sort_by_key(|one| Reverse(one.at));
     out.truncate(LISTED);
-    out
+    (out, whole)
 }
 
 /// The newest versions.
@@ -157,8 +160,8 @@ fn again(numbered: &Numbered, number: u64, actor: &Actor) -> Option<u64> {
     })
 }
 
-/// What the last commits that changed the labels have moved of what is seen; nothing where that cannot be read now.
-async fn relabelled(web: &Web, snapshot: &Arc<Snapshot>, visit: &Visit) -> Vec<Published> {
+/// What the last commits that changed the labels have moved of what is seen; none where that cannot be read now.
+async fn relabelled(web: &Web, snapshot: &Arc<Snapshot>, visit: &Visit) -> Option<Vec<Published>> {
     let (registry, snapshot) = (web.api.registry.clone(), snapshot.clone());
     let actor = visit.actor.clone();
     let read = off_the_threads(web, move || {
@@ -193,9 +196,9 @@ async fn relabelled(web: &Web, snapshot: &Arc<Snapshot>, visit: &Visit) -> Vec<P
     let mut out = read
         .await
         .inspect_err(|error| tracing::warn!(?error, "the moves of labels could not be read"))
-        .unwrap_or_default();
+        .ok()?;
     out.reverse();
-    out
+    Some(out)
 }
 
 /// Whether an actor may know of a move: of the prompt, and of the versions it is about.

@@ -416,6 +416,20 @@ async fn labels_that_move_and_versions_that_come_back_are_published_too() {
     let back = item("promote greet v1 to production");
     let marked = "chip warn\">back<";
     assert!(back.contains(marked) && !on.contains(marked), "{back}");
+    // where they cannot be read that is said, and the versions are there
+    let missing = "Labels that were moved cannot be read";
+    assert!(!html.contains(missing));
+    let objects = server.data_dir().join("library.git/objects");
+    let away = server.data_dir().join("library.git/away");
+    std::fs::rename(&objects, &away).unwrap();
+    let partly = seen(&server, "pub", "/activity").await;
+    std::fs::rename(&away, &objects).unwrap();
+    let partly = partly.text();
+    assert!(
+        partly.contains(missing) && partly.contains("v1 again"),
+        "{partly}"
+    );
+    assert!(!partly.contains("promote greet"), "{partly}");
     // who may not read the prompt is told of none of it
     let half = seen(&server, "half", "/activity").await;
     assert!(half.text().contains("/prompts/plain/diff"));
