@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { close, closeBrowser, ready, startServer, typeAtEnd, until } from "./harness.mjs";
+import { close, closeBrowser, ready, startServer, textOf, typeAtEnd, until } from "./harness.mjs";
 
 const POLICY = '[[approval]]\npaths = ["prompts/**"]\n';
 const HELLO = "---\ndescription: Says hello\n---\nHello.\n";
@@ -46,7 +46,21 @@ test("a prompt is written, proposed, reviewed, merged, and a client that was con
   await author.waitForSelector("html[data-editor=ready]");
   await typeAtEnd(author, "Ask first what changed about {{ topic }}.\n");
   await author.waitForFunction(() => document.querySelector(".ed-messages")?.textContent.includes("Ask first what changed about the checkout service."));
+  // what the check refuses is proposed to nobody: it is under its line, and the text and its message are there
+  const wrong = "{{ nmae }}\n";
+  await typeAtEnd(author, wrong);
   await author.keyboard.press("Control+s");
+  await author.locator("dialog[open] #ed-message").fill("Ask by name");
+  await author.locator("dialog[open] button[value=propose]").click();
+  await author.waitForFunction(() => !document.querySelector("dialog[open]"));
+  await author.locator("#ed-host .cm-lintRange-error", { hasText: "nmae" }).waitFor();
+  assert.match(await textOf(author), /\{\{ nmae \}\}/);
+  assert.deepEqual((await server.api("/api/v1/proposals")).proposals, []);
+  await typeAtEnd(author, "");
+  for (let n = 0; n < wrong.length; n += 1) await author.keyboard.press("Backspace");
+  await author.waitForFunction(() => document.querySelector("#ed-count").dataset.state === "good");
+  await author.keyboard.press("Control+s");
+  assert.equal(await author.locator("dialog[open] #ed-message").inputValue(), "Ask by name");
   await author.locator("dialog[open] .ed-effects", { hasText: "ask-first" }).waitFor();
   assert.equal(await author.locator("dialog[open] button[value=publish]").count(), 0, "an author proposes");
   await author.locator("dialog[open] #ed-message").fill("Ask what changed\n\nIt is the change, most of the time.");

@@ -231,8 +231,13 @@ async fn refused(
     let problems = marked(why.problems, path, &text);
     let mut lines: Vec<String> = why.detail.lines().map(str::to_owned).collect();
     if !problems.is_empty() {
+        let is_problem = |line: &String| {
+            line.starts_with("  hint: ") || problems.iter().any(|one| line.ends_with(&*one.message))
+        };
+        lines.retain(|line| !is_problem(line));
         let count = i64::try_from(problems.len()).unwrap_or(i64::MAX);
-        lines = vec![visit.lang.counted("editor.plain_problems", count, &[])];
+        let found = visit.lang.counted("editor.plain_problems", count, &[]);
+        lines.insert(0, found);
     } else if lines.is_empty() {
         lines.push(visit.lang.text("editor.no_answer", &[]));
     }
