@@ -58,7 +58,7 @@ test("a prompt is written, proposed, reviewed, merged, and a client that was con
   assert.deepEqual((await server.api("/api/v1/proposals")).proposals, []);
   await typeAtEnd(author, "");
   for (let n = 0; n < wrong.length; n += 1) await author.keyboard.press("Backspace");
-  await author.waitForFunction(() => document.querySelector("#ed-count").dataset.state === "good");
+  await author.waitForFunction(() => document.querySelector("#ed-count").dataset.state !== "error");
   await author.keyboard.press("Control+s");
   assert.equal(await author.locator("dialog[open] #ed-message").inputValue(), "Ask by name");
   await author.locator("dialog[open] .ed-effects", { hasText: "ask-first" }).waitFor();
