@@ -65,6 +65,9 @@ static TEMPLATES: LazyLock<Result<Tera, String>> = LazyLock::new(|| {
     tera.register_filter("day", |seconds: i64, _: Kwargs, _: &tera::State<'_>| {
         moment(seconds)
     });
+    tera.register_filter("at", |stamp: &str, _: Kwargs, _: &tera::State<'_>| {
+        minute(stamp)
+    });
     tera.register_filter("stamp", |seconds: i64, _: Kwargs, _: &tera::State<'_>| {
         calendar::show(seconds.saturating_mul(1000))
     });
@@ -133,8 +136,13 @@ fn exact(text: &str, _: Kwargs, _: &tera::State<'_>) -> Value {
 
 /// A time of day for people, UTC; the script of the page says it in theirs.
 fn moment(seconds: i64) -> String {
-    let text = calendar::show(seconds.saturating_mul(1000));
-    text.get(..16).unwrap_or(&text).replace('T', " ")
+    minute(&calendar::show(seconds.saturating_mul(1000)))
+}
+
+/// The minute of a time as RFC 3339 writes it in UTC, for people.
+fn minute(stamp: &str) -> String {
+    let minute = stamp.get(..16).unwrap_or(stamp);
+    format!("{} UTC", minute.replace('T', " "))
 }
 
 fn language(state: &tera::State<'_>) -> tera::TeraResult<Lang> {

@@ -142,7 +142,10 @@ async fn versions_are_listed_and_compared() {
         404
     );
     let old = open(&server, "/prompts/greet?at=production").await;
-    assert!(old.text().contains("Hello Mina"));
+    let elsewhere = "which is not what is served";
+    assert!(old.text().contains("Hello Mina") && old.text().contains(elsewhere));
+    let newest = open(&server, "/prompts/greet?at=v2").await;
+    assert!(!newest.text().contains(elsewhere), "{}", newest.text());
 }
 
 /// Sends a form of a page as an actor does.
@@ -432,6 +435,6 @@ async fn labels_that_move_and_versions_that_come_back_are_published_too() {
     assert!(!partly.contains("promote greet"), "{partly}");
     // who may not read the prompt is told of none of it
     let half = seen(&server, "half", "/activity").await;
-    assert!(half.text().contains("/prompts/plain/diff"));
+    assert!(half.text().contains("\"/prompts/plain?at=v1\""));
     assert!(!half.text().contains("greet"), "{}", half.text());
 }
