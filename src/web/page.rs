@@ -17,7 +17,7 @@ use tera::{Context, Kwargs, StringInput, Tera, Value};
 use tokio::io::AsyncReadExt;
 
 use super::kept::{Again, Kept, hold};
-use super::text::{Lang, encoded, grouped};
+use super::text::{Lang, encoded, encoded_path, grouped};
 use super::told::{self, told};
 use super::visit::Visit;
 use super::{Web, assets, layout, wants_html};
@@ -61,6 +61,9 @@ static TEMPLATES: LazyLock<Result<Tera, String>> = LazyLock::new(|| {
     tera.register_filter("exact", exact);
     tera.register_filter("url", |text: &str, _: Kwargs, _: &tera::State<'_>| {
         encoded(text)
+    });
+    tera.register_filter("place", |path: &str, _: Kwargs, _: &tera::State<'_>| {
+        encoded_path(path)
     });
     tera.register_filter("day", |seconds: i64, _: Kwargs, _: &tera::State<'_>| {
         moment(seconds)

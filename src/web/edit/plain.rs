@@ -18,7 +18,7 @@ use crate::api::proposals::open_asked as propose;
 use crate::registry::source::Library;
 use crate::web::layout::see_other;
 use crate::web::page::{Failure, failed, respond_with};
-use crate::web::text::{Query, encoded};
+use crate::web::text::{Query, encoded_path};
 use crate::web::{Visit, Web};
 
 /// Longest form, in bytes: a text of which every byte is written as three.
@@ -67,10 +67,10 @@ pub(super) async fn submit(
     match sent {
         Ok(taken) => {
             drafts::forget(&web, &visit, &path).await;
-            let place: Vec<String> = path.split('/').map(encoded).collect();
+            let place = encoded_path(&path);
             see_other(&match taken {
                 Taken::Published { commit } => {
-                    format!("/edit/{}?published={commit}", place.join("/"))
+                    format!("/edit/{place}?published={commit}")
                 }
                 Taken::Proposed { number } => format!("/proposals/{number}"),
             })

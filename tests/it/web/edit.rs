@@ -706,6 +706,31 @@ async fn a_new_file_has_a_place_and_a_beginning() {
         assert_eq!(reply.status, 422, "{path}: {}", reply.text());
         assert!(reply.text().contains(words), "{path}: {}", reply.text());
     }
+    // what is there besides prompts is a link, to who may read it
+    let links = async |name: &str, path: &str| {
+        let page = server.page(name, path).await;
+        assert_eq!(page.status, 200, "{}", page.text());
+        let links = page.text().split("href=\"/edit/").skip(1);
+        let links: Vec<String> = links
+            .map(|link| link.split('"').next().unwrap().to_owned())
+            .collect();
+        links
+    };
+    let partials = ["partials/hidden.md", "partials/rubric.md"];
+    assert_eq!(links("writer", "/new").await, partials);
+    let others = [
+        "resources/runbook/payments.md",
+        "labels.toml",
+        "cuebook.toml",
+    ];
+    assert_eq!(
+        links("root", "/new").await,
+        [&partials[..], &others].concat()
+    );
+    let triage = "prompts/sre/triage.md";
+    let seen = links("writer", "/prompts/triage").await;
+    assert_eq!(seen, [triage, "partials/rubric.md"]);
+    assert_eq!(links("author", "/prompts/triage").await, [triage]);
     let went = server.page("writer", "/new?kind=prompt&folder=sre&name=review&starter=en%2Fprompts%2Fsre%2Fincident-triage.md").await;
     assert_eq!(went.status, 303, "{}", went.text());
     let page = server
