@@ -56,6 +56,10 @@ struct Edit {
     base: Option<String>,
     /// The text with `\n` alone.
     text: String,
+    /// Where it is to be.
+    to: String,
+    /// Whether it is to be removed.
+    remove: bool,
     message: String,
     /// What more is said of it.
     more: String,
@@ -276,6 +280,8 @@ async fn shown(web: &Web, visit: &Visit, path: &str, opened: Opened) -> Edit {
         exists: opened.exists,
         base: opened.commit,
         text: endings::plain(&opened.raw),
+        to: path.to_owned(),
+        remove: false,
         message: visit.lang.text(&format!("editor.{key}"), &[("name", name)]),
         more: String::new(),
         starter: opened.starter,

@@ -11,7 +11,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
 use super::starters::begin;
-use super::{Edit, May, Opened, drafts, endings, missing, open, shown, unread};
+use super::{Edit, May, Opened, drafts, endings, missing, open, place_fault, shown, unread};
 use crate::api::Refusal;
 use crate::api::changes::changes;
 use crate::api::proposals::open_asked as propose;
@@ -56,23 +56,27 @@ pub(super) async fn submit(
         Err(failure) => return failed(&web, &visit, failure).await,
     };
     let proposes = fields.get("do") == Some("propose");
-    let sent = match why_not(&visit, &path, &opened, &fields, proposes) {
-        Some((status, detail)) => Err(Why {
-            status,
-            detail,
-            ..Why::default()
-        }),
-        None => send(&web, parts, &path, &fields, proposes).await,
+    let sent = async {
+        if let Some((status, detail)) = why_not(&visit, &path, &opened, &fields, proposes) {
+            return Err(Why {
+                status,
+                detail,
+                ..Why::default()
+            });
+        }
+        let to = target(&web, &visit, &path, opened.exists, &fields).await?;
+        let taken = send(&web, parts, (&path, to.as_deref()), &fields, proposes).await?;
+        Ok::<_, Why>((taken, to))
     };
-    match sent {
-        Ok(taken) => {
+    match sent.await {
+        Ok((taken, to)) => {
             drafts::forget(&web, &visit, &path).await;
-            let place = encoded_path(&path);
-            see_other(&match taken {
-                Taken::Published { commit } => {
-                    format!("/edit/{place}?published={commit}")
+            see_other(&match (taken, to) {
+                (Taken::Published { commit }, Some(to)) => {
+                    format!("/edit/{}?published={commit}", encoded_path(&to))
                 }
-                Taken::Proposed { number } => format!("/proposals/{number}"),
+                (Taken::Published { .. }, None) => "/".to_owned(),
+                (Taken::Proposed { number }, _) => format!("/proposals/{number}"),
             })
         }
         Err(why) => refused(&web, &visit, &path, opened, &fields, why).await,
@@ -102,6 +106,33 @@ fn why_not(
         }
         _ => None,
     }
+}
+
+/// Where the file is afterwards; none where it is to go.
+async fn target(
+    web: &Web,
+    visit: &Visit,
+    path: &str,
+    exists: bool,
+    fields: &Query,
+) -> Result<Option<String>, Why> {
+    if exists && fields.get("remove").is_some() {
+        return Ok(None);
+    }
+    let to = fields.get("path").map(str::trim);
+    let Some(to) = to.filter(|to| exists && *to != path) else {
+        return Ok(Some(path.to_owned()));
+    };
+    let (status, detail) = match place_fault(web, visit, to, Some(path)).await {
+        Ok(None) => return Ok(Some(to.to_owned())),
+        Ok(Some(fault)) => (422, fault),
+        Err(_) => (500, unread().detail),
+    };
+    Err(Why {
+        status,
+        detail,
+        ..Why::default()
+    })
 }
 
 /// What the API says of a change that was taken.
@@ -145,11 +176,11 @@ struct Conflict {
     now: Option<String>,
 }
 
-/// Sends what a form holds to the API.
+/// Sends what a form holds to the API; of the file it is where it is, and where it will be.
 async fn send(
     web: &Web,
     mut parts: Parts,
-    path: &str,
+    (path, to): (&str, Option<&str>),
     fields: &Query,
     proposes: bool,
 ) -> Result<Taken, Why> {
@@ -161,14 +192,19 @@ async fn send(
     let field = |name: &str| fields.get(name).unwrap_or_default();
     let base = fields.get("base").map(str::to_owned);
     let stored = stored(web, base.clone(), path).await.map_err(internal)?;
-    let mut files = BTreeMap::new();
+    let mut files: BTreeMap<String, Option<String>> = BTreeMap::new();
     if let Some((_, needs)) = fields.get("starter").and_then(begin) {
-        files = missing(web, needs)
-            .await
-            .map_err(|_| unread())
-            .map_err(internal)?;
+        let missing = missing(web, needs).await;
+        let missing = missing.map_err(|_| unread()).map_err(internal)?;
+        files.extend(missing.into_iter().map(|(path, text)| (path, Some(text))));
     }
-    files.insert(path.to_owned(), endings::restored(&stored, field("text")));
+    if to != Some(path) {
+        files.insert(path.to_owned(), None);
+    }
+    if let Some(to) = to {
+        let text = endings::restored(&stored, field("text"));
+        files.insert(to.to_owned(), Some(text));
+    }
     let (first, more) = (field("message").trim(), endings::plain(field("more")));
     let body = if proposes {
         serde_json::json!({ "title": first, "message": more, "base": base, "files": files })
@@ -257,6 +293,8 @@ async fn refused(
         text,
         message: fields.get("message").unwrap_or_default().to_owned(),
         more: endings::plain(fields.get("more").unwrap_or_default()),
+        to: fields.get("path").unwrap_or(path).to_owned(),
+        remove: fields.get("remove").is_some(),
         // what cannot be done now is said above, and can be asked for once more
         read_only: None,
         may_publish: shown.may_publish || (closed && !proposes),

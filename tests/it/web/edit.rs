@@ -533,6 +533,60 @@ async fn the_form_proposes_without_a_script() {
     assert_eq!(server.on_main("prompts/sre/triage.md"), before);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_moved_and_removed_without_a_script() {
+    let server = server().await;
+    let url = "/edit/prompts/sre/windows.md";
+    let page = server.page("writer", url).await;
+    let (csrf, base) = (hidden(&page, "csrf"), hidden(&page, "base"));
+    let send = async |url: &str, base: &str, field: (&str, &str)| {
+        let fields = [
+            ("csrf", &*csrf),
+            ("base", base),
+            (
+                "text",
+                "---\r\ndescription: From Windows\r\n---\r\nOne.\r\nTwo.",
+            ),
+            ("message", "Move it"),
+            ("do", "publish"),
+            field,
+        ];
+        server.form("writer", url, &fields).await
+    };
+    // where it cannot be it is not put, and the place that was typed stays
+    for (to, why) in [
+        ("prompts/hidden/windows.md", "you may not change"),
+        ("prompts/sre/Windows.md", "lower-case"),
+        ("prompts/sre/triage.md", "there is a file"),
+        ("partials/windows.md", "another kind of file"),
+    ] {
+        let refused = send(url, &base, ("path", to)).await;
+        let html = refused.text();
+        assert_eq!(refused.status, 422, "{html}");
+        let typed = format!("value=\"{to}\"");
+        assert!(html.contains(why) && html.contains(&typed), "{to}: {html}");
+        assert!(html.contains("Two.</textarea>"), "{html}");
+    }
+    let moved = send(url, &base, ("path", "prompts/sre/panes.md")).await;
+    assert_eq!(moved.status, 303, "{}", moved.text());
+    let to = moved.header("location").unwrap().to_owned();
+    assert!(
+        to.starts_with("/edit/prompts/sre/panes.md?published="),
+        "{to}"
+    );
+    assert_eq!(server.on_main("prompts/sre/panes.md"), WINDOWS.as_bytes());
+    let file = async |path: &str| {
+        let url = format!("/editor/file?path={path}");
+        server.get("writer", &url).await.status
+    };
+    assert_eq!(file("prompts/sre/windows.md").await, 404);
+    let page = server.page("writer", &to).await;
+    let url = "/edit/prompts/sre/panes.md";
+    let gone = send(url, &hidden(&page, "base"), ("remove", "yes")).await;
+    assert_eq!(gone.header("location"), Some("/"), "{}", gone.text());
+    assert_eq!(file("prompts/sre/panes.md").await, 404);
+}
+
 /// Sends a form as a browser of nobody, or of a token.
 async fn post(server: &Guarded, path: &str, more: &[(&str, &str)], body: &str) -> Reply {
     let mut headers = vec![
