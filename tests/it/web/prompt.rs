@@ -114,6 +114,36 @@ async fn completion_is_what_mcp_offers() {
 }
 
 #[tokio::test]
+async fn bound_resources_are_shown_with_the_file_that_is_found() {
+    let look = "---\ndescription: D\narguments: [{ name: service }]\nresources:\n  \
+        - { name: runbook, uri: \"runbook://{{ service }}\", required: false, as: text }\n\
+        examples: [{ name: usual, arguments: { service: payments } }]\n---\nLook.\n";
+    let server = TestServer::start(&TestLibrary::with(&[
+        ("prompts/a/look.md", look),
+        ("resources/runbook/payments.md", "# Payments\n"),
+    ]))
+    .await;
+    let page = open(&server, "/prompts/look").await;
+    for shown in [
+        "<code>runbook</code>",
+        "runbook://{{ service }}",
+        "Found:</span> <a href=\"/edit/resources/runbook/payments.md\">",
+        "# Payments",
+    ] {
+        assert!(page.text().contains(shown), "no {shown} in {}", page.text());
+    }
+    let body = format!("csrf={}&a.service=orders", token(page.text()));
+    let headers = [
+        ("Accept", BROWSER),
+        ("Content-Type", "application/x-www-form-urlencoded"),
+    ];
+    let path = "/prompts/look";
+    let typed = send(server.address, "POST", path, &headers, body.as_bytes()).await;
+    let missing = "Not in the library: <bdi>runbook://orders</bdi>";
+    assert!(typed.text().contains(missing), "{}", typed.text());
+}
+
+#[tokio::test]
 async fn versions_are_listed_and_compared() {
     let library = TestLibrary::with(&[("prompts/a/greet.md", GREET)]);
     library.publish(&[
