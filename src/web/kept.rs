@@ -20,6 +20,8 @@ use crate::http::Pace;
 
 /// Pages whose forms are kept: no password is typed there.
 const PAGES: [&str; 3] = ["/edit/", "/proposals/", "/prompts/"];
+/// Fields that people fill in, each with its text `error.field.<name>`.
+const KNOWN: [&str; 5] = ["text", "message", "more", "title", "reason"];
 /// Longest form that is shown again where its handler was reached, in bytes.
 const MOST: usize = 12 * 1024 * 1024;
 /// The same where it was refused before: nobody may be known to have sent it.
@@ -30,30 +32,41 @@ static READ: Semaphore = Semaphore::const_new(4);
 /// What somebody has typed, and what else the form held.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Kept {
-    /// Fields that people fill in: the name, and what stands there.
-    typed: Vec<(String, String)>,
+    /// Fields that people fill in.
+    typed: Vec<Field>,
     /// All others but the token.
-    fixed: Vec<(String, String)>,
+    fixed: Vec<Field>,
+}
+
+/// A field of a form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Field {
+    name: String,
+    value: String,
+    /// Whether `error.field.<name>` says what it is.
+    known: bool,
 }
 
 impl Kept {
     /// None where nobody has typed anything.
     fn of(fields: &Query) -> Option<Self> {
         let all = fields.pairs().filter(|(name, _)| *name != "csrf");
-        let all = all.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let (typed, fixed): (Vec<_>, Vec<_>) = all.partition(|(name, _)| is_typed(name));
-        typed
-            .iter()
-            .any(|(_, value)| !value.trim().is_empty())
-            .then_some(Self { typed, fixed })
+        let all = all.map(|(name, value)| Field {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            known: KNOWN.contains(&name),
+        });
+        let (typed, fixed): (Vec<_>, Vec<_>) = all.partition(Field::is_typed);
+        let is_empty = typed.iter().all(|field| field.value.trim().is_empty());
+        (!is_empty).then_some(Self { typed, fixed })
     }
 }
 
-/// Whether people fill in a field of such a form.
-fn is_typed(name: &str) -> bool {
-    matches!(name, "text" | "message" | "more" | "title" | "reason")
-        || name.starts_with("file:")
-        || name.starts_with("a.")
+impl Field {
+    /// Whether people fill it in; others are files of a page of conflicts, and the arguments of a prompt.
+    fn is_typed(&self) -> bool {
+        self.known || self.name.starts_with("file:") || self.name.starts_with("a.")
+    }
 }
 
 /// The body of a request, remembered while it is read: what is left of it can be read after it was refused.
@@ -185,12 +198,17 @@ mod tests {
             let Again::Kept(kept) = held.unwrap().kept(reads > 0).await else {
                 panic!("nothing is kept");
             };
-            let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-            assert_eq!(
-                kept.typed,
-                [pair("text", "One\r\ntwo"), pair("message", "")]
-            );
-            assert_eq!(kept.fixed, [pair("do", "publish")]);
+            let field = |name: &str, value: &str, known| Field {
+                name: name.into(),
+                value: value.into(),
+                known,
+            };
+            let typed = [
+                field("text", "One\r\ntwo", true),
+                field("message", "", true),
+            ];
+            assert_eq!(kept.typed, typed);
+            assert_eq!(kept.fixed, [field("do", "publish", false)]);
         }
     }
 
