@@ -56,7 +56,7 @@ impl Kept {
             value: value.to_owned(),
             known: KNOWN.contains(&name),
         });
-        let (typed, fixed): (Vec<_>, Vec<_>) = all.partition(Field::is_typed);
+        let (typed, fixed): (Vec<Field>, Vec<Field>) = all.partition(Field::is_typed);
         let is_empty = typed.iter().all(|field| field.value.trim().is_empty());
         (!is_empty).then_some(Self { typed, fixed })
     }
