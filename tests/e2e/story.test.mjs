@@ -133,3 +133,23 @@ test("a prompt is written, proposed, reviewed, merged, and a client that was con
   }
   await close(author, reviewer);
 });
+
+test("without a script, what was typed outlives its session and is sent from the page that says so", async () => {
+  const page = await server.page("ana", { javaScriptEnabled: false });
+  await page.goto(`${server.url}/edit/prompts/hello.md`);
+  await page.locator("textarea[name=text]").fill(HELLO.replace("Hello.", "Hello, all."));
+  await page.locator("input[name=message]").fill("Greet all");
+  const session = await page.context().cookies();
+  await page.context().clearCookies();
+  await page.locator("button[value=propose]").click();
+  await page.getByRole("heading", { name: "Please say who you are" }).waitFor();
+  assert.match(await page.locator("textarea[name=text]").inputValue(), /Hello, all\./);
+  // signed in again, in another tab; the token of the form was nobody's
+  await page.context().addCookies(session);
+  await page.getByRole("button", { name: "Send it again" }).click();
+  await page.getByRole("heading", { name: "That is not allowed" }).waitFor();
+  await page.getByRole("button", { name: "Send it again" }).click();
+  await page.waitForURL(/\/proposals\/\d+$/);
+  assert.match(await page.locator("main").innerText(), /Hello, all\./);
+  await close(page);
+});
