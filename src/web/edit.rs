@@ -49,6 +49,10 @@ pub(super) fn routes() -> Router<Web> {
 
 /// What the page shows without a script, and gives to it.
 #[derive(Debug, Serialize)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "a template asks each by its name"
+)]
 struct Edit {
     path: String,
     kind: Kind,
