@@ -15,6 +15,7 @@ use super::{Edit, May, Opened, drafts, endings, missing, open, place_fault, show
 use crate::api::Refusal;
 use crate::api::changes::changes;
 use crate::api::proposals::open_asked as propose;
+use crate::git::GitError;
 use crate::registry::source::Library;
 use crate::web::layout::see_other;
 use crate::web::page::{Failure, failed, respond_with};
@@ -252,6 +253,23 @@ async fn stored(web: &Web, base: Option<String>, path: &str) -> Result<String, R
     Ok(read.await.map_err(|_| unread())?.unwrap_or_default())
 }
 
+/// Whether a base is no commit of main, as after a history was put in the place of another.
+async fn is_unknown(web: &Web, base: &str, tip: Option<&str>) -> bool {
+    let Some(tip) = tip.map(str::to_owned) else {
+        return false;
+    };
+    if base.len() != 40 || !base.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return true;
+    }
+    let (registry, base) = (web.api.registry.clone(), base.to_owned());
+    let read = tokio::task::spawn_blocking(move || {
+        let repository = registry.library().repository()?;
+        let found = repository.reachable(&base, &tip);
+        Some(matches!(found, Err(GitError::Unknown(_))))
+    });
+    read.await.ok().flatten().unwrap_or_default()
+}
+
 /// The form again, with what was sent and why it was not taken.
 async fn refused(
     web: &Web,
@@ -263,7 +281,15 @@ async fn refused(
 ) -> Response {
     let text = endings::plain(fields.get("text").unwrap_or_default());
     let theirs = why.conflicts.into_iter().find(|one| one.path == path);
-    let theirs = theirs.map(|one| one.now.unwrap_or_default());
+    let mut theirs = theirs.map(|one| one.now.unwrap_or_default());
+    let (sent, mut now) = (fields.get("base"), why.now);
+    if let Some(base) = sent
+        && theirs.is_none()
+        && is_unknown(web, base, opened.commit.as_deref()).await
+    {
+        let raw = opened.exists.then(|| opened.raw.clone());
+        (theirs, now) = (Some(raw.unwrap_or_default()), opened.commit.clone());
+    }
     let problems = marked(why.problems, path, &text);
     let mut lines: Vec<String> = why.detail.lines().map(str::to_owned).collect();
     if !problems.is_empty() {
@@ -281,9 +307,9 @@ async fn refused(
     let base = match &theirs {
         Some(_) => {
             lines.push(visit.lang.text("editor.plain_conflict", &[]));
-            why.now
+            now
         }
-        None => fields.get("base").map(str::to_owned),
+        None => sent.map(str::to_owned),
     };
     let proposes = fields.get("do") == Some("propose");
     let closed = opened.read_only.is_some();

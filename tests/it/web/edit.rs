@@ -451,6 +451,20 @@ async fn the_form_publishes_without_a_script_and_keeps_the_line_ends() {
     );
     assert_ne!(hidden(&late, "base"), base);
     assert_eq!(server.on_main("prompts/sre/windows.md"), now.as_bytes());
+    // a base that main does not have gives the one that it has, with both texts
+    let gone = "0".repeat(40);
+    let fields = [
+        ("csrf", &*csrf),
+        ("base", &gone),
+        ("text", "Mine.\n"),
+        ("message", "m"),
+    ];
+    let gone = server.form("writer", url, &fields).await;
+    assert_eq!(gone.status, 422, "{}", gone.text());
+    for shown in ["there is no commit", "Mine.\n</textarea>", "Two!"] {
+        assert!(gone.text().contains(shown), "no {shown} in {}", gone.text());
+    }
+    assert_eq!(hidden(&gone, "base"), hidden(&late, "base"));
     let author = server.page("author", url).await;
     let fields = [
         ("csrf", &*hidden(&author, "csrf")),
