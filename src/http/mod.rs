@@ -142,15 +142,18 @@ pub async fn per_actor(
     let client = extensions.get::<ClientAddress>().copied();
     let actor = extensions
         .get::<Actor>()
-        .filter(|actor| matches!(actor.kind(), Kind::Person | Kind::Service))
-        .map(|actor| actor.name.clone());
-    if let Some(actor) = &actor
-        && let Err(too_many) = entrance.rates.actor(actor)
+        .filter(|actor| matches!(actor.kind(), Kind::Person | Kind::Service));
+    let name = actor.map(|actor| actor.name.clone());
+    if let Some(actor) = actor
+        && let Err(too_many) = entrance.rates.actor(&actor.name)
     {
-        return too_many.response();
+        let mut response = too_many.response();
+        // for who makes a page of it
+        response.extensions_mut().insert(actor.clone());
+        return response;
     }
     let response = next(request).await;
-    entrance.streams.count(actor.as_ref(), client, response)
+    entrance.streams.count(name.as_ref(), client, response)
 }
 
 fn refused(refusal: &Refusal) -> Response {

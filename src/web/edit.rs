@@ -9,6 +9,7 @@ pub(super) mod endings;
 mod place;
 mod plain;
 mod starters;
+mod there;
 mod words;
 
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ use serde::Serialize;
 
 use super::layout::see_other;
 use super::page::{Failure, Page, answer, failed, show};
-use super::text::{Lang, encoded};
+use super::text::{Lang, encoded, encoded_path};
 use super::{Visit, Web};
 use crate::access::{Action, Actor};
 use crate::api::changes::gate;
@@ -30,6 +31,7 @@ use crate::api::{Refusal, json};
 
 use place::{Found, Kind, fault, find, reads};
 use starters::{Starter, begin, outline, starters};
+use there::{Group, there};
 
 pub(super) fn routes() -> Router<Web> {
     Router::new()
@@ -47,6 +49,10 @@ pub(super) fn routes() -> Router<Web> {
 
 /// What the page shows without a script, and gives to it.
 #[derive(Debug, Serialize)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "a template asks each by its name"
+)]
 struct Edit {
     path: String,
     kind: Kind,
@@ -54,6 +60,10 @@ struct Edit {
     base: Option<String>,
     /// The text with `\n` alone.
     text: String,
+    /// Where it is to be.
+    to: String,
+    /// Whether it is to be removed.
+    remove: bool,
     message: String,
     /// What more is said of it.
     more: String,
@@ -274,6 +284,8 @@ async fn shown(web: &Web, visit: &Visit, path: &str, opened: Opened) -> Edit {
         exists: opened.exists,
         base: opened.commit,
         text: endings::plain(&opened.raw),
+        to: path.to_owned(),
+        remove: false,
         message: visit.lang.text(&format!("editor.{key}"), &[("name", name)]),
         more: String::new(),
         starter: opened.starter,
@@ -373,6 +385,8 @@ struct New {
     folder: String,
     name: String,
     fault: Option<String>,
+    /// What there is besides prompts.
+    there: Vec<Group>,
     data: String,
 }
 
@@ -432,13 +446,13 @@ async fn new(State(web): State<Web>, visit: Visit) -> Response {
             Err(failure) => return failed(&web, &visit, failure).await,
         };
         if wrong.is_none() {
-            let place: Vec<String> = path.split('/').map(encoded).collect();
+            let place = encoded_path(&path);
             let query = if Kind::of(&path) == Some(Kind::Prompt) && begin(&starter).is_some() {
                 format!("?starter={}", encoded(&starter))
             } else {
                 String::new()
             };
-            return see_other(&format!("/edit/{}{query}", place.join("/")));
+            return see_other(&format!("/edit/{place}{query}"));
         }
     }
     let snapshot = web.api.registry.snapshot();
@@ -465,6 +479,7 @@ async fn new(State(web): State<Web>, visit: Visit) -> Response {
         folder,
         name,
         fault: wrong,
+        there: there(&web, &visit),
         data: serde_json::to_string(&data).unwrap_or_default(),
     };
     show(&web, &visit, &page).await

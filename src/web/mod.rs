@@ -12,6 +12,7 @@ pub mod csrf;
 pub mod diffing;
 mod edit;
 mod front;
+mod kept;
 pub mod layout;
 pub mod library;
 pub mod page;

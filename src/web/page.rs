@@ -16,10 +16,12 @@ use sha2::{Digest, Sha256};
 use tera::{Context, Kwargs, StringInput, Tera, Value};
 use tokio::io::AsyncReadExt;
 
-use super::text::{Lang, encoded, grouped};
+use super::kept::{Again, Kept, hold};
+use super::text::{Lang, encoded, encoded_path, grouped};
 use super::told::{self, told};
 use super::visit::Visit;
 use super::{Web, assets, layout, wants_html};
+use crate::access::Actor;
 use crate::prompt::parse::hex;
 use crate::prompt::visible::shown;
 use crate::records::calendar;
@@ -28,6 +30,8 @@ use crate::records::calendar;
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
+/// Longest refusal of a layer that is read, in bytes.
+const MAX_REFUSAL: usize = 64 * 1024;
 /// Pages shorter than this are sent as they are, in bytes.
 const SMALL: usize = 1400;
 
@@ -58,8 +62,14 @@ static TEMPLATES: LazyLock<Result<Tera, String>> = LazyLock::new(|| {
     tera.register_filter("url", |text: &str, _: Kwargs, _: &tera::State<'_>| {
         encoded(text)
     });
+    tera.register_filter("place", |path: &str, _: Kwargs, _: &tera::State<'_>| {
+        encoded_path(path)
+    });
     tera.register_filter("day", |seconds: i64, _: Kwargs, _: &tera::State<'_>| {
         moment(seconds)
+    });
+    tera.register_filter("at", |stamp: &str, _: Kwargs, _: &tera::State<'_>| {
+        minute(stamp)
     });
     tera.register_filter("stamp", |seconds: i64, _: Kwargs, _: &tera::State<'_>| {
         calendar::show(seconds.saturating_mul(1000))
@@ -129,8 +139,13 @@ fn exact(text: &str, _: Kwargs, _: &tera::State<'_>) -> Value {
 
 /// A time of day for people, UTC; the script of the page says it in theirs.
 fn moment(seconds: i64) -> String {
-    let text = calendar::show(seconds.saturating_mul(1000));
-    text.get(..16).unwrap_or(&text).replace('T', " ")
+    minute(&calendar::show(seconds.saturating_mul(1000)))
+}
+
+/// The minute of a time as RFC 3339 writes it in UTC, for people.
+fn minute(stamp: &str) -> String {
+    let minute = stamp.get(..16).unwrap_or(stamp);
+    format!("{} UTC", minute.replace('T', " "))
 }
 
 fn language(state: &tera::State<'_>) -> tera::TeraResult<Lang> {
@@ -224,13 +239,37 @@ pub enum Failure {
     Internal(String),
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct ErrorPage {
     status: u16,
     /// The keys of its texts end in this.
     kind: &'static str,
     detail: Option<String>,
     request_id: String,
+    /// What was typed into the form that was refused.
+    kept: Option<Kept>,
+    /// Whether what was typed is too much to be shown.
+    lost: bool,
+}
+
+impl ErrorPage {
+    fn of(visit: &Visit, status: StatusCode, kind: &'static str, detail: Option<String>) -> Self {
+        Self {
+            status: status.as_u16(),
+            kind,
+            detail,
+            request_id: visit.request_id.to_string(),
+            kept: None,
+            lost: false,
+        }
+    }
+}
+
+/// Stands beside the response of an error: the page can be made again with what was typed.
+#[derive(Debug, Clone)]
+struct Made {
+    page: ErrorPage,
+    visit: Visit,
 }
 
 impl Page for ErrorPage {
@@ -286,19 +325,21 @@ pub async fn failed(web: &Web, visit: &Visit, failure: Failure) -> Response {
             (StatusCode::INTERNAL_SERVER_ERROR, "internal", None)
         }
     };
-    let page = ErrorPage {
-        status: status.as_u16(),
-        kind,
-        detail,
-        request_id: visit.request_id.to_string(),
-    };
-    match html(web, visit, &page) {
+    let page = ErrorPage::of(visit, status, kind, detail);
+    error_page(web, visit, status, page).await
+}
+
+async fn error_page(web: &Web, visit: &Visit, status: StatusCode, page: ErrorPage) -> Response {
+    let mut response = match html(web, visit, &page) {
         Ok(html) => respond(web, visit, status, html).await,
         Err(error) => {
             tracing::error!(%error, request_id = &*visit.request_id, "the page of an error could not be shown");
             (status, format!("{status}\n")).into_response()
         }
-    }
+    };
+    let visit = visit.clone();
+    response.extensions_mut().insert(Made { page, visit });
+    response
 }
 
 /// HTML as a response: with its policy, an `ETag`, and compressed where that is taken.
@@ -392,27 +433,67 @@ pub async fn dressed(
     let (parts, body) = request.into_parts();
     let visit = Visit::of(&parts);
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
+    let (held, body) = hold(&parts, body);
     let response = next(Request::from_parts(parts, body)).await;
+    let reached = response.extensions().get::<Made>().is_some();
+    let mut response = in_words(web, visit, reads, response).await;
+    let made = response.extensions_mut().remove::<Made>();
+    let (Some(held), Some(Made { mut page, visit })) = (held, made) else {
+        return response;
+    };
+    match held.kept(reached).await {
+        Again::Kept(kept) => page.kept = Some(kept),
+        Again::Lost => page.lost = true,
+        Again::Nothing => return response,
+    }
+    let mut again = error_page(web, &visit, response.status(), page).await;
+    for name in [header::RETRY_AFTER, header::WWW_AUTHENTICATE] {
+        if let Some(value) = response.headers_mut().remove(&name) {
+            again.headers_mut().insert(name, value);
+        }
+    }
+    again
+}
+
+/// The page of a refusal for programs that a layer has made; other responses as they are.
+async fn in_words(web: &Web, mut visit: Visit, reads: bool, response: Response) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE);
-    if kind.is_none_or(|kind| kind != "application/json") {
+    if kind.is_none_or(|kind| kind != "application/json" && kind != "application/problem+json") {
         return response;
     }
-    let challenge = response.headers().get(header::WWW_AUTHENTICATE).cloned();
-    let failure = match response.status() {
+    let (parts, body) = response.into_parts();
+    // who it was is known where the layer behind found that out
+    if let Some(actor) = parts.extensions.get::<Actor>() {
+        visit = visit.by(actor.clone());
+    }
+    let status = parts.status;
+    let (kind, detail) = match status {
         // who opens a page signs in first, and comes back to it
         StatusCode::UNAUTHORIZED if reads => {
             let back = format!("{}{}", visit.path, visit.query.with("", None));
             let back = encoded(layout::local_path(Some(&back)));
             return layout::see_other(&format!("/login?next={back}"));
         }
-        StatusCode::UNAUTHORIZED => Failure::Unknown,
-        StatusCode::FORBIDDEN => Failure::Forbidden(visit.lang.text("error.forbidden.role", &[])),
-        _ => return response,
+        StatusCode::UNAUTHORIZED => ("unknown", None),
+        StatusCode::FORBIDDEN => {
+            let detail = visit.lang.text("error.forbidden.role", &[]);
+            ("forbidden", Some(detail))
+        }
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+            let bytes = axum::body::to_bytes(body, MAX_REFUSAL).await;
+            let value: serde_json::Value =
+                serde_json::from_slice(&bytes.unwrap_or_default()).unwrap_or_default();
+            let said = value["detail"].as_str().or(value["error"].as_str());
+            ("unavailable", said.map(str::to_owned))
+        }
+        _ => return Response::from_parts(parts, body),
     };
-    let mut page = failed(web, &visit, failure).await;
-    if let Some(challenge) = challenge {
-        page.headers_mut()
-            .insert(header::WWW_AUTHENTICATE, challenge);
+    let page = ErrorPage::of(&visit, status, kind, detail);
+    let mut page = error_page(web, &visit, status, page).await;
+    for name in [header::RETRY_AFTER, header::WWW_AUTHENTICATE] {
+        if let Some(value) = parts.headers.get(&name) {
+            page.headers_mut().insert(name, value.clone());
+        }
     }
     page
 }

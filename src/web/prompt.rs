@@ -13,6 +13,7 @@ use super::library::{DAYS, bars, uses};
 use super::page::{Failure, Page, answer};
 use super::rendering::{Rendering, render};
 use super::text::{Lang, Query};
+use super::versions::meant;
 use super::visit::Visit;
 use super::waiting::{self, Waiting};
 use super::{Web, layout};
@@ -64,8 +65,10 @@ pub struct PromptPage {
     pub usage: Option<Usage>,
     /// Open proposals that change it.
     pub waiting: Vec<Waiting>,
-    /// The version that is looked at, where it is not the one that is served.
+    /// The version that was asked for.
     pub at: Option<String>,
+    /// Whether that is not the one that is served.
+    pub elsewhere: bool,
 }
 
 /// What every page of a prompt shows on top.
@@ -333,6 +336,10 @@ async fn made(
             .await
             .remove(&*served.path)
             .unwrap_or_default(),
+        elsewhere: at.as_deref().is_some_and(|at| {
+            let served = snapshot.served_version(name).map(|(number, _)| number);
+            meant(&snapshot, name, at).ok() != served
+        }),
         at,
     })
 }

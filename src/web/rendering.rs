@@ -62,6 +62,8 @@ pub struct Bound {
     pub uri: String,
     /// The path of the file that is there.
     pub path: Option<String>,
+    /// Whether that is text.
+    pub is_text: bool,
 }
 
 /// The declared resources, before any value is known.
@@ -73,6 +75,7 @@ fn declared(prompt: &Prompt) -> Vec<Bound> {
         required: binding.required,
         uri: String::new(),
         path: None,
+        is_text: false,
     });
     bindings.collect()
 }
@@ -121,7 +124,10 @@ pub(super) async fn render(
             .take()
             .filter(|found| visit.reads(&found.path));
         match &entry.resource {
-            Some(found) => shown.path = Some(found.path.to_string()),
+            Some(found) => {
+                shown.path = Some(found.path.to_string());
+                shown.is_text = found.text().is_some();
+            }
             None if binding.required => {
                 let uri: String = entry.uri.chars().take(200).collect();
                 out.problem = Some(format!(

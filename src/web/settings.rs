@@ -108,6 +108,44 @@ struct Made {
     notes: Vec<String>,
 }
 
+/// What was typed into a form that was refused.
+#[derive(Debug, Default, Serialize)]
+struct Typed {
+    name: String,
+    email: String,
+    who: String,
+    path: String,
+    group: String,
+    member: String,
+    owner: String,
+    label: String,
+    paths: String,
+    days: String,
+}
+
+impl Typed {
+    fn of(fields: &Query) -> Self {
+        let of = |deeds: &[&str], name: &str| {
+            let is_it = fields.get("do").is_some_and(|deed| deeds.contains(&deed));
+            let typed = fields.get(name).filter(|_| is_it);
+            typed.unwrap_or_default().to_owned()
+        };
+        let group = ["join", "leave"];
+        Self {
+            name: of(&["add"], "name"),
+            email: of(&["add"], "email"),
+            who: of(&["grant"], "who"),
+            path: of(&["grant"], "path"),
+            group: of(&group, "group"),
+            member: of(&group, "name"),
+            owner: of(&["token"], "owner"),
+            label: of(&["token"], "label"),
+            paths: of(&["token"], "paths"),
+            days: of(&["token"], "days"),
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 #[allow(
     clippy::struct_excessive_bools,
@@ -128,6 +166,7 @@ struct SettingsPage {
     made: Option<Made>,
     error: Option<String>,
     done: Option<String>,
+    typed: Typed,
 }
 
 impl Page for SettingsPage {
@@ -169,6 +208,7 @@ struct PeoplePage {
     invited: Option<String>,
     made: Option<Made>,
     error: Option<String>,
+    typed: Typed,
 }
 
 impl Page for PeoplePage {
@@ -279,6 +319,7 @@ async fn settings_page(web: &Web, visit: &Visit) -> Result<SettingsPage, Failure
         made: None,
         error: None,
         done: None,
+        typed: Typed::default(),
         name,
     })
 }
@@ -368,6 +409,11 @@ async fn change(State(web): State<Web>, visit: Visit, ext: Extensions, body: Bod
         Ok(page) => {
             let page = SettingsPage {
                 made,
+                typed: if error.is_some() {
+                    Typed::of(&fields)
+                } else {
+                    Typed::default()
+                },
                 error,
                 done,
                 ..page
@@ -430,6 +476,7 @@ async fn people_page(web: &Web, visit: &Visit) -> Result<PeoplePage, Failure> {
         invited: None,
         made: None,
         error: None,
+        typed: Typed::default(),
     })
 }
 
@@ -503,6 +550,10 @@ async fn change_people(
             let page = PeoplePage {
                 invited,
                 made,
+                typed: match &done {
+                    Ok(()) => Typed::default(),
+                    Err(_) => Typed::of(&fields),
+                },
                 error: done.err().map(|refusal| refusal.detail),
                 ..page
             };

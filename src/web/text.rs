@@ -266,6 +266,12 @@ pub fn encoded(text: &str) -> String {
     utf8_percent_encode(text, KEPT).to_string()
 }
 
+/// A path of the library as a part of a URL: its slashes stay.
+pub fn encoded_path(path: &str) -> String {
+    let parts: Vec<String> = path.split('/').map(encoded).collect();
+    parts.join("/")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

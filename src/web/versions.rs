@@ -15,7 +15,7 @@ use tower::ServiceExt as _;
 use super::diffing::{File, files};
 use super::page::{Failure, Page, answer, respond_with};
 use super::prompt::{Head, head, seen};
-use super::text::{Lang, encoded};
+use super::text::{Lang, Query, encoded};
 use super::visit::{Visit, reads};
 use super::{Web, layout};
 use crate::access::Action;
@@ -75,6 +75,19 @@ pub struct Row {
     pub subject: String,
     /// The path it had then.
     pub path: String,
+    /// What was typed to put a label on it, and was refused.
+    pub promote: Option<Typed>,
+    /// What was typed to go back to it, and was refused.
+    pub restore: Option<Typed>,
+}
+
+/// What a refused form held.
+#[derive(Debug, Clone, Serialize)]
+pub struct Typed {
+    /// The label; empty where none is moved.
+    pub label: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// What the template of a comparison sees.
@@ -131,14 +144,20 @@ pub(super) async fn page(
         let commit: String = commit.chars().take(40).collect();
         visit.lang.text("versions.done", &[("commit", &commit)])
     });
-    let page = listed(&web, &visit, &name).map(|page| VersionsPage {
+    let before = visit.query.get("before").and_then(version_number);
+    let page = listed(&web, &visit, &name, before).map(|page| VersionsPage {
         done: done.into_iter().collect(),
         ..page
     });
     answer(&web, &visit, page).await
 }
 
-fn listed(web: &Web, visit: &Visit, name: &str) -> Result<VersionsPage, Failure> {
+fn listed(
+    web: &Web,
+    visit: &Visit,
+    name: &str,
+    before: Option<u64>,
+) -> Result<VersionsPage, Failure> {
     let snapshot = web.api.registry.snapshot();
     let prompt = seen(&snapshot.catalog, visit, name)?;
     let head = head(&snapshot, visit, &prompt);
@@ -155,11 +174,7 @@ fn listed(web: &Web, visit: &Visit, name: &str) -> Result<VersionsPage, Failure>
     known_labels.push("production".to_owned());
     known_labels.sort();
     known_labels.dedup();
-    let before = visit
-        .query
-        .get("before")
-        .and_then(version_number)
-        .unwrap_or(u64::MAX);
+    let before = before.unwrap_or(u64::MAX);
     let all = numbered
         .as_deref()
         .map(|numbered| rows(&snapshot, visit, &head, numbered, before));
@@ -218,6 +233,8 @@ fn rows(
             author: version.commit.author.to_string(),
             subject: version.commit.subject.to_string(),
             path: version.path.to_string(),
+            promote: None,
+            restore: None,
         })
         .collect();
     let older = (out.len() > SHOWN).then(|| out[SHOWN - 1].number);
@@ -383,7 +400,7 @@ async fn act(web: &Web, visit: &Visit, name: &str, deed: &str, request: Request)
                 encoded(commit)
             ))
         }
-        Err(Refused { status, detail }) => match listed(web, visit, name) {
+        Err(Refused { status, detail }) => match again(web, visit, name, deed, &fields) {
             Ok(page) => {
                 let page = VersionsPage {
                     refused: Some(detail),
@@ -394,6 +411,36 @@ async fn act(web: &Web, visit: &Visit, name: &str, deed: &str, request: Request)
             Err(failure) => super::page::failed(web, visit, failure).await,
         },
     }
+}
+
+/// The list with a form as it was sent: on the page that has its version.
+fn again(
+    web: &Web,
+    visit: &Visit,
+    name: &str,
+    deed: &str,
+    fields: &Query,
+) -> Result<VersionsPage, Failure> {
+    let said = |name: &str| fields.get(name).unwrap_or_default();
+    let mut page = listed(web, visit, name, None)?;
+    let Some(number) = version_number(said("version")) else {
+        return Ok(page);
+    };
+    if page.versions.iter().all(|row| row.number != number) {
+        page = listed(web, visit, name, number.checked_add(1))?;
+    }
+    if let Some(row) = page.versions.iter_mut().find(|row| row.number == number) {
+        let typed = Some(Typed {
+            label: said("label").to_owned(),
+            reason: said("reason").to_owned(),
+        });
+        if deed == "label" {
+            row.promote = typed;
+        } else {
+            row.restore = typed;
+        }
+    }
+    Ok(page)
 }
 
 /// What the API has refused.

@@ -52,6 +52,16 @@ impl Visit {
         web.csrf.is_good(&self.session, token)
     }
 
+    /// The same visit by an actor who was found out later.
+    #[must_use]
+    pub(super) fn by(self, actor: Actor) -> Self {
+        Self {
+            session: session(&actor),
+            actor,
+            ..self
+        }
+    }
+
     /// What is known of a request before its body is read.
     pub fn of(parts: &Parts) -> Self {
         let actor = parts
@@ -63,10 +73,7 @@ impl Visit {
             lang: lang_of(&parts.headers),
             path: parts.uri.path().into(),
             query: Query::of(parts.uri.query().unwrap_or_default()),
-            session: match actor.credential() {
-                Some(Credential::Session(id)) => id.clone(),
-                _ => "local".into(),
-            },
+            session: session(&actor),
             request_id: parts
                 .extensions
                 .get::<RequestId>()
@@ -74,6 +81,14 @@ impl Visit {
             headers: parts.headers.clone(),
             actor,
         }
+    }
+}
+
+/// What a form's token is bound to for an actor.
+fn session(actor: &Actor) -> Arc<str> {
+    match actor.credential() {
+        Some(Credential::Session(id)) => id.clone(),
+        _ => "local".into(),
     }
 }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { close, closeBrowser, ready, startServer, typeAtEnd, until } from "./harness.mjs";
+import { close, closeBrowser, ready, startServer, textOf, typeAtEnd, until } from "./harness.mjs";
 
 const POLICY = '[[approval]]\npaths = ["prompts/**"]\n';
 const HELLO = "---\ndescription: Says hello\n---\nHello.\n";
@@ -46,7 +46,21 @@ test("a prompt is written, proposed, reviewed, merged, and a client that was con
   await author.waitForSelector("html[data-editor=ready]");
   await typeAtEnd(author, "Ask first what changed about {{ topic }}.\n");
   await author.waitForFunction(() => document.querySelector(".ed-messages")?.textContent.includes("Ask first what changed about the checkout service."));
+  // what the check refuses is proposed to nobody: it is under its line, and the text and its message are there
+  const wrong = "{{ nmae }}\n";
+  await typeAtEnd(author, wrong);
   await author.keyboard.press("Control+s");
+  await author.locator("dialog[open] #ed-message").fill("Ask by name");
+  await author.locator("dialog[open] button[value=propose]").click();
+  await author.waitForFunction(() => !document.querySelector("dialog[open]"));
+  await author.locator("#ed-host .cm-lintRange-error", { hasText: "nmae" }).waitFor();
+  assert.match(await textOf(author), /\{\{ nmae \}\}/);
+  assert.deepEqual((await server.api("/api/v1/proposals")).proposals, []);
+  await typeAtEnd(author, "");
+  for (let n = 0; n < wrong.length; n += 1) await author.keyboard.press("Backspace");
+  await author.waitForFunction(() => document.querySelector("#ed-count").dataset.state !== "error");
+  await author.keyboard.press("Control+s");
+  assert.equal(await author.locator("dialog[open] #ed-message").inputValue(), "Ask by name");
   await author.locator("dialog[open] .ed-effects", { hasText: "ask-first" }).waitFor();
   assert.equal(await author.locator("dialog[open] button[value=publish]").count(), 0, "an author proposes");
   await author.locator("dialog[open] #ed-message").fill("Ask what changed\n\nIt is the change, most of the time.");
@@ -57,6 +71,24 @@ test("a prompt is written, proposed, reviewed, merged, and a client that was con
   assert.match(await author.locator("main").innerText(), /Ask first what changed about the checkout service\./);
   assert.equal(await author.getByRole("button", { name: "Approve" }).count(), 0, "nobody approves their own");
   assert.ok(await author.getByRole("button", { name: "Merge into main" }).isDisabled());
+
+  // a title and a description that are refused stay in their fields, also when the page is opened again
+  const title = author.locator("input[name=title]");
+  const description = author.locator("form:has(input[name=tag]) textarea");
+  await author.getByText("Edit title and description").click();
+  await author.evaluate(() => (document.querySelector("input[name=tag]").value = "stale"));
+  await title.fill("Ask what changed, first");
+  await description.fill("Most of the time\nit is the change.");
+  await author.locator("button[value=rename]").click();
+  await author.waitForSelector('.notice.bad[role="alert"]');
+  await author.goto(`${server.url}/proposals/1`);
+  await ready(author);
+  assert.equal(await title.inputValue(), "Ask what changed, first");
+  assert.equal(await description.inputValue(), "Most of the time\nit is the change.");
+  await author.locator("button[value=rename]").click();
+  await author.locator("h1", { hasText: "Ask what changed, first" }).waitFor();
+  await ready(author);
+  assert.equal(await author.evaluate(() => sessionStorage.length), 0, "what is shown is not kept");
 
   // the reviewer is told by the inbox, and comments on a line
   await reviewer.goto(`${server.url}/inbox`);
@@ -100,4 +132,24 @@ test("a prompt is written, proposed, reviewed, merged, and a client that was con
     await client.close();
   }
   await close(author, reviewer);
+});
+
+test("without a script, what was typed outlives its session and is sent from the page that says so", async () => {
+  const page = await server.page("ana", { javaScriptEnabled: false });
+  await page.goto(`${server.url}/edit/prompts/hello.md`);
+  await page.locator("textarea[name=text]").fill(HELLO.replace("Hello.", "Hello, all."));
+  await page.locator("input[name=message]").fill("Greet all");
+  const session = await page.context().cookies();
+  await page.context().clearCookies();
+  await page.locator("button[value=propose]").click();
+  await page.getByRole("heading", { name: "Please say who you are" }).waitFor();
+  assert.match(await page.locator("textarea[name=text]").inputValue(), /Hello, all\./);
+  // signed in again, in another tab; the token of the form was nobody's
+  await page.context().addCookies(session);
+  await page.getByRole("button", { name: "Send it again" }).click();
+  await page.getByRole("heading", { name: "That is not allowed" }).waitFor();
+  await page.getByRole("button", { name: "Send it again" }).click();
+  await page.waitForURL(/\/proposals\/\d+$/);
+  assert.match(await page.locator("main").innerText(), /Hello, all\./);
+  await close(page);
 });

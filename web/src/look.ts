@@ -31,7 +31,7 @@ function ago(seconds: number): string | null {
 
 /** Times as people say them, with the whole time as a title. The width is kept by the style sheet. */
 export function sayTimes(within: ParentNode = document): void {
-  const full = new Intl.DateTimeFormat(lang, { dateStyle: "medium", timeStyle: "short" });
+  const full = new Intl.DateTimeFormat(lang, { year: "numeric", month: "short", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "short" });
   const day = new Intl.DateTimeFormat(lang, { dateStyle: "medium" });
   for (const time of all<HTMLTimeElement>("time[datetime]", within)) {
     const at = new Date(time.dateTime);

@@ -32,7 +32,12 @@ function fixed(): Entry[] {
     { label: text("go_proposals"), hint: "/proposals", run: go("/proposals") },
     { label: text("go_activity"), hint: "/activity", run: go("/activity") },
     { label: text("go_connect"), hint: "/connect", run: go("/connect") },
-    ...(document.body.hasAttribute("data-may-propose") ? [{ label: text("go_new"), hint: "/new", run: go("/new") }] : []),
+    ...(document.body.hasAttribute("data-may-propose")
+      ? [
+          { label: text("go_new"), hint: "/new", run: go("/new") },
+          { label: text("go_there"), hint: "/new#there", run: go("/new#there") },
+        ]
+      : []),
     { label: text("do_theme"), hint: "", run: switchTheme },
     { label: text("do_language"), hint: "", run: switchLanguage },
     { label: text("do_shortcuts"), hint: "?", run: showShortcuts },

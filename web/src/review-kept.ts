@@ -18,8 +18,36 @@ export interface Shown {
   /** Whether it is the page of conflicts. */
   conflicts: boolean;
   head: string | undefined;
-  /** Every comment and message. */
+  /** The title, and every comment and message. */
   words: string[];
+}
+
+/** The whole conversation. */
+export const SAY = "say";
+/** A comment that is edited. */
+export const EDIT = "edit:";
+/** The title of the proposal, and what is said with it. */
+export const RENAME = "rename:";
+
+/** A line of a file, or of what an example renders to. */
+export function lineOf(path: string, side: string, line: string, example?: string, rendered?: string): string {
+  return `line:${JSON.stringify([path, side, line, example ?? "", rendered ?? ""])}`;
+}
+
+/** The place that the words of a field are for, by the values of its form; none where nothing is kept of it. */
+export function placeIn(field: { name: string; id: string }, value: (name: string) => string): string | undefined {
+  // a text belongs to the commits it was made on, so that it is never saved over others
+  if (isFile(field.name)) return `${field.name}@${value("head")}@${value("main")}`;
+  if (value("tag")) return `${RENAME}${field.name}`;
+  if (value("comment")) return `${EDIT}${value("comment")}`;
+  if (value("thread")) return `thread:${value("thread")}`;
+  if (value("path")) return lineOf(value("path"), value("side"), value("line"), value("example"), value("rendered"));
+  return field.id === "message" ? SAY : undefined;
+}
+
+/** Whether a place holds something already, which what was typed is to replace. */
+export function isFilled(place: string): boolean {
+  return isFile(place) || place.startsWith(EDIT) || place.startsWith(RENAME);
 }
 
 const plain = (text: string): string => text.trim().replace(/\s+/g, " ");

@@ -11,14 +11,15 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
 use super::starters::begin;
-use super::{Edit, Opened, drafts, endings, missing, open, shown, unread};
+use super::{Edit, May, Opened, drafts, endings, missing, open, place_fault, shown, unread};
 use crate::api::Refusal;
 use crate::api::changes::changes;
 use crate::api::proposals::open_asked as propose;
+use crate::git::GitError;
 use crate::registry::source::Library;
 use crate::web::layout::see_other;
 use crate::web::page::{Failure, failed, respond_with};
-use crate::web::text::{Query, encoded};
+use crate::web::text::{Query, encoded_path};
 use crate::web::{Visit, Web};
 
 /// Longest form, in bytes: a text of which every byte is written as three.
@@ -28,6 +29,8 @@ const MAX_FORM: usize = 12 * 1024 * 1024;
 #[derive(Debug, Serialize)]
 pub(super) struct Refused {
     lines: Vec<String>,
+    /// What the check has found, each with its line of the text.
+    problems: Vec<Problem>,
     /// What main says now, where somebody else was quicker.
     theirs: Option<String>,
 }
@@ -53,11 +56,48 @@ pub(super) async fn submit(
         Ok(opened) => opened,
         Err(failure) => return failed(&web, &visit, failure).await,
     };
-    if let Some(why) = opened.read_only {
-        return failed(&web, &visit, Failure::Forbidden(why)).await;
-    }
     let proposes = fields.get("do") == Some("propose");
-    let why_not = match (&opened.no_proposals, proposes) {
+    let sent = async {
+        if let Some((status, detail)) = why_not(&visit, &path, &opened, &fields, proposes) {
+            return Err(Why {
+                status,
+                detail,
+                ..Why::default()
+            });
+        }
+        let to = target(&web, &visit, &path, opened.exists, &fields).await?;
+        let taken = send(&web, parts, (&path, to.as_deref()), &fields, proposes).await?;
+        Ok::<_, Why>((taken, to))
+    };
+    match sent.await {
+        Ok((taken, to)) => {
+            drafts::forget(&web, &visit, &path).await;
+            see_other(&match (taken, to) {
+                (Taken::Published { commit }, Some(to)) => {
+                    format!("/edit/{}?published={commit}", encoded_path(&to))
+                }
+                (Taken::Published { .. }, None) => "/".to_owned(),
+                (Taken::Proposed { number }, _) => format!("/proposals/{number}"),
+            })
+        }
+        Err(why) => refused(&web, &visit, &path, opened, &fields, why).await,
+    }
+}
+
+/// Why a form is not sent to the API, and the status of that.
+fn why_not(
+    visit: &Visit,
+    path: &str,
+    opened: &Opened,
+    fields: &Query,
+    proposes: bool,
+) -> Option<(u16, String)> {
+    if let Some(why) = &opened.read_only {
+        let may = May::of(&visit.actor, opened.kind, path);
+        let status = if may.propose || may.publish { 503 } else { 403 };
+        return Some((status, why.clone()));
+    }
+    match (&opened.no_proposals, proposes) {
         (_, false) if !opened.may.publish => {
             Some((403, visit.lang.text("editor.plain_may_not", &[])))
         }
@@ -66,28 +106,34 @@ pub(super) async fn submit(
             Some((422, visit.lang.text("editor.propose_empty", &[])))
         }
         _ => None,
-    };
-    let sent = match why_not {
-        Some((status, detail)) => Err(Why {
-            status,
-            detail,
-            ..Why::default()
-        }),
-        None => send(&web, parts, &path, &fields, proposes).await,
-    };
-    match sent {
-        Ok(taken) => {
-            drafts::forget(&web, &visit, &path).await;
-            let place: Vec<String> = path.split('/').map(encoded).collect();
-            see_other(&match taken {
-                Taken::Published { commit } => {
-                    format!("/edit/{}?published={commit}", place.join("/"))
-                }
-                Taken::Proposed { number } => format!("/proposals/{number}"),
-            })
-        }
-        Err(why) => refused(&web, &visit, &path, opened, &fields, why).await,
     }
+}
+
+/// Where the file is afterwards; none where it is to go.
+async fn target(
+    web: &Web,
+    visit: &Visit,
+    path: &str,
+    exists: bool,
+    fields: &Query,
+) -> Result<Option<String>, Why> {
+    if exists && fields.get("remove").is_some() {
+        return Ok(None);
+    }
+    let to = fields.get("path").map(str::trim);
+    let Some(to) = to.filter(|to| exists && *to != path) else {
+        return Ok(Some(path.to_owned()));
+    };
+    let (status, detail) = match place_fault(web, visit, to, Some(path)).await {
+        Ok(None) => return Ok(Some(to.to_owned())),
+        Ok(Some(fault)) => (422, fault),
+        Err(_) => (500, unread().detail),
+    };
+    Err(Why {
+        status,
+        detail,
+        ..Why::default()
+    })
 }
 
 /// What the API says of a change that was taken.
@@ -109,6 +155,20 @@ struct Why {
     now: Option<String>,
     #[serde(default)]
     conflicts: Vec<Conflict>,
+    #[serde(default)]
+    problems: Vec<Problem>,
+}
+
+/// What the check has found.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Problem {
+    path: String,
+    line: usize,
+    message: String,
+    hint: Option<String>,
+    /// The line as it was sent; empty in another file.
+    #[serde(default)]
+    text: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -117,11 +177,11 @@ struct Conflict {
     now: Option<String>,
 }
 
-/// Sends what a form holds to the API.
+/// Sends what a form holds to the API; of the file it is where it is, and where it will be.
 async fn send(
     web: &Web,
     mut parts: Parts,
-    path: &str,
+    (path, to): (&str, Option<&str>),
     fields: &Query,
     proposes: bool,
 ) -> Result<Taken, Why> {
@@ -133,14 +193,19 @@ async fn send(
     let field = |name: &str| fields.get(name).unwrap_or_default();
     let base = fields.get("base").map(str::to_owned);
     let stored = stored(web, base.clone(), path).await.map_err(internal)?;
-    let mut files = BTreeMap::new();
+    let mut files: BTreeMap<String, Option<String>> = BTreeMap::new();
     if let Some((_, needs)) = fields.get("starter").and_then(begin) {
-        files = missing(web, needs)
-            .await
-            .map_err(|_| unread())
-            .map_err(internal)?;
+        let missing = missing(web, needs).await;
+        let missing = missing.map_err(|_| unread()).map_err(internal)?;
+        files.extend(missing.into_iter().map(|(path, text)| (path, Some(text))));
     }
-    files.insert(path.to_owned(), endings::restored(&stored, field("text")));
+    if to != Some(path) {
+        files.insert(path.to_owned(), None);
+    }
+    if let Some(to) = to {
+        let text = endings::restored(&stored, field("text"));
+        files.insert(to.to_owned(), Some(text));
+    }
     let (first, more) = (field("message").trim(), endings::plain(field("more")));
     let body = if proposes {
         serde_json::json!({ "title": first, "message": more, "base": base, "files": files })
@@ -188,6 +253,23 @@ async fn stored(web: &Web, base: Option<String>, path: &str) -> Result<String, R
     Ok(read.await.map_err(|_| unread())?.unwrap_or_default())
 }
 
+/// Whether a base is no commit of main, as after a history was put in the place of another.
+async fn is_unknown(web: &Web, base: &str, tip: Option<&str>) -> bool {
+    let Some(tip) = tip.map(str::to_owned) else {
+        return false;
+    };
+    if base.len() != 40 || !base.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return true;
+    }
+    let (registry, base) = (web.api.registry.clone(), base.to_owned());
+    let read = tokio::task::spawn_blocking(move || {
+        let repository = registry.library().repository()?;
+        let found = repository.reachable(&base, &tip);
+        Some(matches!(found, Err(GitError::Unknown(_))))
+    });
+    read.await.ok().flatten().unwrap_or_default()
+}
+
 /// The form again, with what was sent and why it was not taken.
 async fn refused(
     web: &Web,
@@ -197,27 +279,75 @@ async fn refused(
     fields: &Query,
     why: Why,
 ) -> Response {
+    let text = endings::plain(fields.get("text").unwrap_or_default());
     let theirs = why.conflicts.into_iter().find(|one| one.path == path);
-    let theirs = theirs.map(|one| one.now.unwrap_or_default());
+    let mut theirs = theirs.map(|one| one.now.unwrap_or_default());
+    let (sent, mut now) = (fields.get("base"), why.now);
+    if let Some(base) = sent
+        && theirs.is_none()
+        && is_unknown(web, base, opened.commit.as_deref()).await
+    {
+        let raw = opened.exists.then(|| opened.raw.clone());
+        (theirs, now) = (Some(raw.unwrap_or_default()), opened.commit.clone());
+    }
+    let problems = marked(why.problems, path, &text);
     let mut lines: Vec<String> = why.detail.lines().map(str::to_owned).collect();
+    if !problems.is_empty() {
+        let is_problem = |line: &String| {
+            line.starts_with("  hint: ") || problems.iter().any(|one| line.ends_with(&*one.message))
+        };
+        lines.retain(|line| !is_problem(line));
+        let count = i64::try_from(problems.len()).unwrap_or(i64::MAX);
+        let found = visit.lang.counted("editor.plain_problems", count, &[]);
+        lines.insert(0, found);
+    } else if lines.is_empty() {
+        lines.push(visit.lang.text("editor.no_answer", &[]));
+    }
     // who has seen both texts puts them together, and publishes that in the place of what main says now
     let base = match &theirs {
         Some(_) => {
             lines.push(visit.lang.text("editor.plain_conflict", &[]));
-            why.now
+            now
         }
-        None => fields.get("base").map(str::to_owned),
+        None => sent.map(str::to_owned),
     };
+    let proposes = fields.get("do") == Some("propose");
+    let closed = opened.read_only.is_some();
+    let shown = shown(web, visit, path, opened).await;
     let page = Edit {
         base,
-        text: endings::plain(fields.get("text").unwrap_or_default()),
+        text,
         message: fields.get("message").unwrap_or_default().to_owned(),
         more: endings::plain(fields.get("more").unwrap_or_default()),
-        refused: Some(Refused { lines, theirs }),
+        to: fields.get("path").unwrap_or(path).to_owned(),
+        remove: fields.get("remove").is_some(),
+        // what cannot be done now is said above, and can be asked for once more
+        read_only: None,
+        may_publish: shown.may_publish || (closed && !proposes),
+        may_propose: shown.may_propose || (closed && proposes),
+        refused: Some(Refused {
+            lines,
+            problems,
+            theirs,
+        }),
         // what was sent stands in the form, which the script would replace by what is stored
         data: String::new(),
-        ..shown(web, visit, path, opened).await
+        ..shown
     };
     let status = StatusCode::from_u16(why.status).unwrap_or(StatusCode::CONFLICT);
     respond_with(web, visit, status, &page).await
+}
+
+/// Problems with the lines of a text that they stand in.
+fn marked(problems: Vec<Problem>, path: &str, text: &str) -> Vec<Problem> {
+    let lines: Vec<&str> = text.lines().collect();
+    let line = |problem: &Problem| {
+        let index = problem.line.checked_sub(1).filter(|_| problem.path == path);
+        index.and_then(|index| lines.get(index).copied())
+    };
+    let problems = problems.into_iter().map(|problem| Problem {
+        text: line(&problem).unwrap_or_default().to_owned(),
+        ..problem
+    });
+    problems.collect()
 }

@@ -23,6 +23,7 @@ use cuebook::store::{GrantRow, PrincipalRow, Store, TokenRow};
 use tempfile::TempDir;
 
 use crate::support::http::{Reply, send};
+use crate::support::soon;
 
 /// A server that lets in who it knows. Each actor has a token; it is written to the database before the start.
 pub(crate) struct Guarded {
@@ -119,6 +120,17 @@ impl Guarded {
             .post("root", "/api/v1/changes", &body.to_string())
             .await;
         assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+
+    /// Waits until the versions of a prompt are counted.
+    pub(crate) async fn counted(&self, prompt: &str) {
+        let path = format!("/api/v1/prompts/{prompt}/versions");
+        soon("the versions", async {
+            while self.get("root", &path).await.status == 503 {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        })
+        .await;
     }
 
     /// The token of an actor.

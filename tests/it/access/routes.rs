@@ -40,6 +40,11 @@ pub(super) fn routed() -> BTreeMap<String, BTreeSet<String>> {
                         .map(|found| found[1].to_uppercase());
                     out.entry(url.to_owned()).or_default().extend(methods);
                 }
+                // the one before the router
+                let endpoint = text.split_once("const ENDPOINT: &str = \"");
+                if let Some((url, _)) = endpoint.and_then(|(_, rest)| rest.split_once('"')) {
+                    out.entry(url.to_owned()).or_default().insert("ANY".into());
+                }
                 // those of the API stand in what describes them
                 for found in described.captures_iter(&text) {
                     let methods = out.entry(found[2].to_owned()).or_default();

@@ -262,7 +262,7 @@ fn without(reply: &Reply, thing: &Thing) -> (u16, String) {
     for name in [&thing.path, &thing.prompt, &thing.word] {
         text = text.replace(name, "…");
     }
-    let number = Regex::new(r"(roposals?(?: |/|%2F))\d+").unwrap();
+    let number = Regex::new(r"(roposals?(?: |/|%2F)|Written |page-)\d+").unwrap();
     let token = Regex::new(r"[A-Za-z0-9_-]{43}").unwrap();
     let text = number.replace_all(&text, "$1…");
     (reply.status, token.replace_all(&text, "…").into_owned())

@@ -1,5 +1,8 @@
 //! What happens, as the page of it shows it.
 
+use std::time::Duration;
+
+use cuebook::clock;
 use serde_json::{Value, json};
 
 use super::lists::walked;
@@ -8,6 +11,7 @@ use crate::support::http::send;
 use crate::support::library::TestLibrary;
 use crate::support::mcp::Client;
 use crate::support::server::TestServer;
+use crate::support::soon;
 
 fn prompt(text: &str) -> String {
     format!("---\ndescription: D\n---\n{text}\n")
@@ -52,6 +56,13 @@ async fn what_was_published_comes_in_pages_and_for_who_may_read_it() {
     // what is published meanwhile moves no page
     let first = server.get("root", "/api/v1/published?limit=3").await.json();
     let cursor = first["next_cursor"].as_str().unwrap();
+    // within a second, what has a lower number stands lower
+    soon("the next second", async {
+        while clock::unix_seconds().cast_signed() <= times[0] {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
     server.publish(&[(two, &prompt("2"))]).await;
     let rest = format!("{path}?cursor={cursor}");
     let rest = server.get("root", &rest).await.json();
@@ -68,7 +79,8 @@ async fn what_was_published_comes_in_pages_and_for_who_may_read_it() {
 
 #[tokio::test]
 async fn who_listens_is_told() {
-    let server = TestServer::start(&TestLibrary::small()).await;
+    let library = TestLibrary::small();
+    let server = TestServer::start(&library).await;
     let now = async || {
         let reply = send(server.address, "GET", "/api/v1/activity", &[], b"").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
@@ -113,9 +125,9 @@ async fn lines_and_clients_are_told_to_who_reads_all() {
     let from = work.path.to_str().unwrap();
     let ran = crate::git::git(&server.bare(), &["fetch", "--quiet", from, "HEAD:main"]);
     assert!(ran.ok, "{}", ran.text);
-    crate::support::soon("the problem to be found", async {
+    soon("the problem to be found", async {
         while server.get("root", "/readyz").await.json()["problem_count"] == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     })
     .await;
@@ -134,10 +146,15 @@ async fn lines_and_clients_are_told_to_who_reads_all() {
 /// What could not be read is told, and not left out.
 #[tokio::test(flavor = "multi_thread")]
 async fn moves_that_could_not_be_read_are_not_left_out_silently() {
-    let server = TestServer::start(&TestLibrary::small()).await;
+    let library = TestLibrary::small();
+    let server = TestServer::start(&library).await;
     let headers = [("Accept", "text/html"), ("Accept-Language", "en")];
     let page = send(server.address, "GET", "/activity", &headers, b"").await;
-    assert!(!page.text().contains("could not be read now"));
+    assert!(
+        !page.text().contains("could not be read now"),
+        "{}",
+        page.text()
+    );
     // nobody gets a place
     let first = server.registry.reading().await.unwrap();
     let second = server.registry.reading().await.unwrap();

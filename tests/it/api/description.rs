@@ -220,7 +220,7 @@ async fn the_description_and_its_page_are_shown_to_everybody() {
     let sent = get("/api/v1/openapi.json", "en").await;
     assert_eq!(sent.header("content-type"), Some("application/json"));
     assert_eq!(sent.json(), document());
-    for (lang, heading) in [("en", "Versions and labels"), ("ko", "버전과 라벨")] {
+    for (lang, heading) in [("en", "Versions and labels"), ("ko", "버전과 레이블")] {
         let page = get("/api", lang).await;
         assert_eq!(page.status, 200, "{}", page.text());
         let text = page.text();

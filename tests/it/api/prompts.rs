@@ -22,6 +22,7 @@ async fn server() -> Guarded {
         HALF,
     )
     .await;
+    server.counted("triage").await;
     let ask = json!({ "label": "production", "version": "v1", "reason": "r" });
     let path = "/api/v1/prompts/triage/label";
     let reply = server.post("root", path, &ask.to_string()).await;

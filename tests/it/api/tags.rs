@@ -148,6 +148,7 @@ fn commit(server: &Guarded, folder: &str, path: &str, text: &str) {
 async fn a_label_is_held_against_main_as_it_is_when_it_moves() {
     let (path, other) = ("prompts/sre/triage.md", "prompts/sre/other.md");
     let server = Guarded::start(&[(path, &prompt("1")), (other, &prompt("O"))], &[]).await;
+    server.counted("triage").await;
     let versions = "/api/v1/prompts/triage/versions";
     let label = "/api/v1/prompts/triage/label";
     let seen = tag(&server, versions).await;

@@ -53,12 +53,13 @@ async fn counted(host: &Host, prompt: &str, calls: i64) -> Vec<UsageRow> {
     .await
 }
 
-/// The newest deliveries, once there are as many.
+/// The newest deliveries, once there are as many, of which some may be one row.
 async fn delivered(store: &Store, filter: &DeliveryFilter, rows: usize) -> Vec<DeliveryRow> {
     soon("the deliveries to be written", async {
         loop {
             let found = store.deliveries(filter, 1000).await.unwrap();
-            if found.len() >= rows {
+            let times: i64 = found.iter().map(|row| row.times).sum();
+            if usize::try_from(times).unwrap() >= rows {
                 return found;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;

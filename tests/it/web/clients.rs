@@ -36,7 +36,11 @@ async fn a_client_that_comes_to_hide_a_prompt_is_named_in_the_proposal() {
         "title": "Say the service",
         "message": "",
         "base": ready["tip"],
-        "files": { "prompts/sre/look.md": wider, "prompts/sre/wide.md": edited },
+        "files": {
+            "prompts/sre/fresh.md": wider,
+            "prompts/sre/look.md": wider,
+            "prompts/sre/wide.md": edited,
+        },
     });
     let opened = server
         .post("ann", "/api/v1/proposals", &body.to_string())
@@ -53,7 +57,17 @@ async fn a_client_that_comes_to_hide_a_prompt_is_named_in_the_proposal() {
     // what was so before is no news
     assert_eq!(clients("wide"), json!(null));
     let bearer = server.bearer("ann");
-    for (lang, words) in [("en", "at most one argument"), ("ko", "인수가 하나 이하인")] {
+    let english = [
+        "at most one argument",
+        "<code>/look</code> arrives otherwise than before",
+        "<code>/fresh</code> is new, and arrives otherwise than it is written",
+    ];
+    let korean = [
+        "인수가 하나 이하인",
+        "<code>/look</code> — 이 클라이언트에는 전과",
+        "<code>/fresh</code> — 새 프롬프트입니다.",
+    ];
+    for (lang, words) in [("en", english), ("ko", korean)] {
         let headers = [
             ("Authorization", &*bearer),
             ("Accept", BROWSER),
@@ -68,7 +82,9 @@ async fn a_client_that_comes_to_hide_a_prompt_is_named_in_the_proposal() {
             checks.contains("<code>/look</code>") && checks.contains("Zed"),
             "{checks}"
         );
-        assert!(checks.contains(words), "{checks}");
+        for words in words {
+            assert!(checks.contains(words), "no {words} in {checks}");
+        }
         assert!(!checks.contains("<code>/wide</code>"), "{checks}");
     }
 }

@@ -451,6 +451,20 @@ async fn the_form_publishes_without_a_script_and_keeps_the_line_ends() {
     );
     assert_ne!(hidden(&late, "base"), base);
     assert_eq!(server.on_main("prompts/sre/windows.md"), now.as_bytes());
+    // a base that main does not have gives the one that it has, with both texts
+    let gone = "0".repeat(40);
+    let fields = [
+        ("csrf", &*csrf),
+        ("base", &gone),
+        ("text", "Mine.\n"),
+        ("message", "m"),
+    ];
+    let gone = server.form("writer", url, &fields).await;
+    assert_eq!(gone.status, 422, "{}", gone.text());
+    for shown in ["there is no commit", "Mine.\n</textarea>", "Two!"] {
+        assert!(gone.text().contains(shown), "no {shown} in {}", gone.text());
+    }
+    assert_eq!(hidden(&gone, "base"), hidden(&late, "base"));
     let author = server.page("author", url).await;
     let fields = [
         ("csrf", &*hidden(&author, "csrf")),
@@ -495,7 +509,7 @@ async fn the_form_proposes_without_a_script() {
             "T",
             "---\ndescription: D\n---\n{{ nmae }}\n",
             422,
-            "`nmae` is not an argument",
+            "<code>4 | {{ nmae }}</code><br><span lang=\"en\">`nmae` is not an argument",
         ),
     ] {
         let refused = send(how, &csrf, title, text).await;
@@ -531,6 +545,169 @@ async fn the_form_proposes_without_a_script() {
         json!([])
     );
     assert_eq!(server.on_main("prompts/sre/triage.md"), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_moved_and_removed_without_a_script() {
+    let server = server().await;
+    let url = "/edit/prompts/sre/windows.md";
+    let page = server.page("writer", url).await;
+    let (csrf, base) = (hidden(&page, "csrf"), hidden(&page, "base"));
+    let send = async |url: &str, base: &str, field: (&str, &str)| {
+        let fields = [
+            ("csrf", &*csrf),
+            ("base", base),
+            (
+                "text",
+                "---\r\ndescription: From Windows\r\n---\r\nOne.\r\nTwo.",
+            ),
+            ("message", "Move it"),
+            ("do", "publish"),
+            field,
+        ];
+        server.form("writer", url, &fields).await
+    };
+    // where it cannot be it is not put, and the place that was typed stays
+    for (to, why) in [
+        ("prompts/hidden/windows.md", "you may not change"),
+        ("prompts/sre/Windows.md", "lower-case"),
+        ("prompts/sre/triage.md", "there is a file"),
+        ("partials/windows.md", "another kind of file"),
+    ] {
+        let refused = send(url, &base, ("path", to)).await;
+        let html = refused.text();
+        assert_eq!(refused.status, 422, "{html}");
+        let typed = format!("value=\"{to}\"");
+        assert!(html.contains(why) && html.contains(&typed), "{to}: {html}");
+        assert!(html.contains("Two.</textarea>"), "{html}");
+    }
+    let moved = send(url, &base, ("path", "prompts/sre/panes.md")).await;
+    assert_eq!(moved.status, 303, "{}", moved.text());
+    let to = moved.header("location").unwrap().to_owned();
+    assert!(
+        to.starts_with("/edit/prompts/sre/panes.md?published="),
+        "{to}"
+    );
+    assert_eq!(server.on_main("prompts/sre/panes.md"), WINDOWS.as_bytes());
+    let file = async |path: &str| {
+        let url = format!("/editor/file?path={path}");
+        server.get("writer", &url).await.status
+    };
+    assert_eq!(file("prompts/sre/windows.md").await, 404);
+    let page = server.page("writer", &to).await;
+    let url = "/edit/prompts/sre/panes.md";
+    let gone = send(url, &hidden(&page, "base"), ("remove", "yes")).await;
+    assert_eq!(gone.header("location"), Some("/"), "{}", gone.text());
+    assert_eq!(file("prompts/sre/panes.md").await, 404);
+}
+
+/// Sends a form as a browser of nobody, or of a token.
+async fn post(server: &Guarded, path: &str, more: &[(&str, &str)], body: &str) -> Reply {
+    let mut headers = vec![
+        ("Accept", BROWSER),
+        ("Accept-Language", "en"),
+        ("Content-Type", "application/x-www-form-urlencoded"),
+    ];
+    headers.extend_from_slice(more);
+    send(server.address, "POST", path, &headers, body.as_bytes()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_refuses_a_form_gives_back_what_was_typed() {
+    let server = server().await;
+    let url = "/edit/prompts/sre/triage.md";
+    let page = server.page("author", url).await;
+    let (csrf, base) = (hidden(&page, "csrf"), hidden(&page, "base"));
+    let better = TRIAGE.replace("Look at", "Look <b>closely</b> at");
+    let form = |csrf: &str| {
+        let fields = [
+            ("csrf", csrf),
+            ("base", &*base),
+            ("text", &*better),
+            ("message", "Say how"),
+            ("more", "Because."),
+            ("do", "propose"),
+        ];
+        let fields = fields.map(|(name, value)| format!("{name}={}", encoded(value)));
+        fields.join("&")
+    };
+    let kept = |reply: &Reply, status: u16, why: &str| {
+        let html = reply.text();
+        assert_eq!(reply.status, status, "{html}");
+        for shown in [
+            why,
+            "Look &lt;b&gt;closely&lt;/b&gt; at {{ service }}.\n</textarea>",
+            "Say how</textarea>",
+            "Because.</textarea>",
+            "name=\"do\" value=\"propose\"",
+            "Send it again",
+        ] {
+            assert!(html.contains(shown), "no {shown} in {html}");
+        }
+        assert!(!html.contains(&csrf), "a token is not sent again");
+    };
+    // who is signed in no more, whose form is too old, who may not look there
+    let nobody = post(&server, url, &[], &form(&csrf)).await;
+    kept(&nobody, 401, "href=\"/login\" target=\"_blank\"");
+    let bearer = server.bearer("author");
+    let author = [("Authorization", &*bearer)];
+    let old = post(&server, url, &author, &form("AAAA")).await;
+    kept(&old, 403, "The form was too old");
+    let hidden_file = "/edit/prompts/hidden/plan.md";
+    let absent = post(&server, hidden_file, &author, &form(&csrf)).await;
+    kept(&absent, 404, "There is nothing here");
+    let reader = server.bearer("reader");
+    let no_role = post(&server, url, &[("Authorization", &*reader)], &form(&csrf)).await;
+    kept(&no_role, 403, "a role that you do not have");
+    // what another site has sent is nobody's
+    let other = [author[0], ("Sec-Fetch-Site", "cross-site")];
+    let other = post(&server, url, &other, &form("AAAA")).await;
+    assert_eq!(other.status, 403);
+    assert!(!other.text().contains("Because."), "{}", other.text());
+    // a comment and a reason are kept as well, and a password is not
+    for (path, field) in [
+        ("/proposals/1", "message"),
+        ("/prompts/triage/restore", "reason"),
+    ] {
+        let lost = post(&server, path, &[], &format!("{field}=My+words&do=comment")).await;
+        assert_eq!(lost.status, 401);
+        assert!(lost.text().contains("My words</textarea>"), "{path}");
+    }
+    let password = post(&server, "/login", &[], "name=a&password=My+words").await;
+    assert_eq!(password.status, 403);
+    assert!(!password.text().contains("My words"));
+    // what is too long for the page is still in the browser
+    let long = form(&csrf);
+    let more = 512 * 1024 + 1 - long.len();
+    let long = long + &"x".repeat(more);
+    let long = post(&server, url, &[], &long).await;
+    assert_eq!(long.status, 401);
+    assert!(long.text().contains("go back one page"), "{}", long.text());
+    // and what came back is sent from there
+    let again = post(&server, url, &author, &form(&hidden(&old, "csrf"))).await;
+    assert_eq!(again.status, 303, "{}", again.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_too_often_has_the_text_again() {
+    let server = Guarded::with(&[], &[("author", &[("author", "**")])], |config| {
+        config.network.rates.actor_per_minute = 1;
+        config.network.rates.actor_burst = 1;
+    })
+    .await;
+    let bearer = server.bearer("author");
+    let author = [("Authorization", &*bearer)];
+    let mut last = None;
+    for _ in 0..3 {
+        let body = "csrf=x&text=Typed+here&message=m&do=publish";
+        last = Some(post(&server, "/edit/prompts/a.md", &author, body).await);
+    }
+    let last = last.unwrap();
+    assert_eq!(last.status, 429, "{}", last.text());
+    assert!(last.header("retry-after").is_some());
+    for shown in ["made too many requests", "Typed here</textarea>", ">429<"] {
+        assert!(last.text().contains(shown), "no {shown} in {}", last.text());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -597,6 +774,31 @@ async fn a_new_file_has_a_place_and_a_beginning() {
         assert_eq!(reply.status, 422, "{path}: {}", reply.text());
         assert!(reply.text().contains(words), "{path}: {}", reply.text());
     }
+    // what is there besides prompts is a link, to who may read it
+    let links = async |name: &str, path: &str| {
+        let page = server.page(name, path).await;
+        assert_eq!(page.status, 200, "{}", page.text());
+        let links = page.text().split("href=\"/edit/").skip(1);
+        let links: Vec<String> = links
+            .map(|link| link.split('"').next().unwrap().to_owned())
+            .collect();
+        links
+    };
+    let partials = ["partials/hidden.md", "partials/rubric.md"];
+    assert_eq!(links("writer", "/new").await, partials);
+    let others = [
+        "resources/runbook/payments.md",
+        "labels.toml",
+        "cuebook.toml",
+    ];
+    assert_eq!(
+        links("root", "/new").await,
+        [&partials[..], &others].concat()
+    );
+    let triage = "prompts/sre/triage.md";
+    let seen = links("writer", "/prompts/triage").await;
+    assert_eq!(seen, [triage, "partials/rubric.md"]);
+    assert_eq!(links("author", "/prompts/triage").await, [triage]);
     let went = server.page("writer", "/new?kind=prompt&folder=sre&name=review&starter=en%2Fprompts%2Fsre%2Fincident-triage.md").await;
     assert_eq!(went.status, 303, "{}", went.text());
     let page = server

@@ -114,6 +114,36 @@ async fn completion_is_what_mcp_offers() {
 }
 
 #[tokio::test]
+async fn bound_resources_are_shown_with_the_file_that_is_found() {
+    let look = "---\ndescription: D\narguments: [{ name: service }]\nresources:\n  \
+        - { name: runbook, uri: \"runbook://{{ service }}\", required: false, as: text }\n\
+        examples: [{ name: usual, arguments: { service: payments } }]\n---\nLook.\n";
+    let server = TestServer::start(&TestLibrary::with(&[
+        ("prompts/a/look.md", look),
+        ("resources/runbook/payments.md", "# Payments\n"),
+    ]))
+    .await;
+    let page = open(&server, "/prompts/look").await;
+    for shown in [
+        "<code>runbook</code>",
+        "runbook://{{ service }}",
+        "Found:</span> <a href=\"/edit/resources/runbook/payments.md\">",
+        "# Payments",
+    ] {
+        assert!(page.text().contains(shown), "no {shown} in {}", page.text());
+    }
+    let body = format!("csrf={}&a.service=orders", token(page.text()));
+    let headers = [
+        ("Accept", BROWSER),
+        ("Content-Type", "application/x-www-form-urlencoded"),
+    ];
+    let path = "/prompts/look";
+    let typed = send(server.address, "POST", path, &headers, body.as_bytes()).await;
+    let missing = "Not in the library: <bdi>runbook://orders</bdi>";
+    assert!(typed.text().contains(missing), "{}", typed.text());
+}
+
+#[tokio::test]
 async fn versions_are_listed_and_compared() {
     let library = TestLibrary::with(&[("prompts/a/greet.md", GREET)]);
     library.publish(&[
@@ -142,7 +172,10 @@ async fn versions_are_listed_and_compared() {
         404
     );
     let old = open(&server, "/prompts/greet?at=production").await;
-    assert!(old.text().contains("Hello Mina"));
+    let elsewhere = "which is not what is served";
+    assert!(old.text().contains("Hello Mina") && old.text().contains(elsewhere));
+    let newest = open(&server, "/prompts/greet?at=v2").await;
+    assert!(!newest.text().contains(elsewhere), "{}", newest.text());
 }
 
 /// Sends a form of a page as an actor does.
@@ -204,6 +237,29 @@ async fn going_back_and_promoting_is_a_form_and_asks_the_same_gate() {
     .await;
     assert_eq!(unsaid.status, 422);
     assert!(unsaid.text().contains("role=\"alert\""));
+    // a reason that was typed stays in its form, which is open
+    for (deed, more) in [("restore", ""), ("promote", "&label=production")] {
+        let fields = format!("version=v1&reason=Too+%22stiff%22{more}");
+        let path = format!("/prompts/greet/{deed}");
+        let refused = form(&server, "read", &path, &fields).await;
+        assert_eq!(refused.status, 403, "{deed}: {}", refused.text());
+        assert!(refused.text().contains("Too &quot;stiff&quot;"), "{deed}");
+    }
+    let long = format!("version=v1&label=production&reason={}", "x".repeat(70_000));
+    let long = form(&server, "pub", "/prompts/greet/promote", &long).await;
+    assert_eq!(long.status, 422);
+    assert!(long.text().contains("xxx</textarea>"), "as it was typed");
+    let nul = "version=v1&label=production&reason=Too+%22stiff%22+%00";
+    let nul = form(&server, "pub", "/prompts/greet/promote", nul).await;
+    assert_eq!(nul.status, 422, "{}", nul.text());
+    let html = nul.text();
+    let opened = html.split("<details class=\"act\" open>").nth(1).unwrap();
+    let opened = opened.split("</details>").next().unwrap();
+    assert!(opened.contains("/promote\"") && opened.contains("value=\"v1\""));
+    assert!(
+        opened.contains("value=\"Too &quot;stiff&quot; "),
+        "{opened}"
+    );
     let forged = "version=v1&reason=x&csrf=AAAA";
     let forged = form(&server, "pub", "/prompts/greet/restore", forged).await;
     assert_eq!(forged.status, 403, "the last token counts");
@@ -393,8 +449,22 @@ async fn labels_that_move_and_versions_that_come_back_are_published_too() {
     let back = item("promote greet v1 to production");
     let marked = "chip warn\">back<";
     assert!(back.contains(marked) && !on.contains(marked), "{back}");
+    // where they cannot be read that is said, and the versions are there
+    let missing = "Labels that were moved cannot be read";
+    assert!(!html.contains(missing));
+    let objects = server.data_dir().join("library.git/objects");
+    let away = server.data_dir().join("library.git/away");
+    std::fs::rename(&objects, &away).unwrap();
+    let partly = seen(&server, "pub", "/activity").await;
+    std::fs::rename(&away, &objects).unwrap();
+    let partly = partly.text();
+    assert!(
+        partly.contains(missing) && partly.contains("v1 again"),
+        "{partly}"
+    );
+    assert!(!partly.contains("promote greet"), "{partly}");
     // who may not read the prompt is told of none of it
     let half = seen(&server, "half", "/activity").await;
-    assert!(half.text().contains("/prompts/plain/diff"));
+    assert!(half.text().contains("\"/prompts/plain?at=v1\""));
     assert!(!half.text().contains("greet"), "{}", half.text());
 }

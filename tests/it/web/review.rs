@@ -104,6 +104,11 @@ async fn a_proposal_is_read_judged_and_merged_without_scripts() {
     assert!(list.text().contains("href=\"/proposals/1\"") && list.text().contains("Say when"));
     let inbox = open(&server, "mina", "/inbox", "ko").await;
     assert!(inbox.text().contains("내 검토를 기다리는 제안") && inbox.text().contains("Say when"));
+    // a time has its zone, and who speaks is said in words
+    assert!(inbox.text().contains(" UTC</time>"), "{}", inbox.text());
+    let korean = open(&server, "mina", "/proposals/1", "ko").await;
+    let role = "<p class=\"role\">사용자</p>";
+    assert!(korean.text().contains(role), "{}", korean.text());
     let page = open(&server, "mina", "/proposals/1", "en").await;
     let html = page.text();
     assert_eq!(page.status, 200, "{html}");

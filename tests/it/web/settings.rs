@@ -1,4 +1,4 @@
-//! The limits in force, as the page of settings shows them.
+//! The limits in force, as the page of settings shows them; what was typed there and refused.
 
 use super::BROWSER;
 use crate::access::Guarded;
@@ -55,4 +55,50 @@ async fn settings_shows_the_limits_in_force_and_no_secret() {
     let korean = settings(&server, "ko").await;
     assert!(korean.contains("적용 중인 한도") && !korean.contains("Limits in force"));
     assert!(korean.contains(&row("limits.output_bytes", "123,456", "바이트")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_typed_into_a_form_of_the_settings_comes_back_where_it_is_refused() {
+    let server = Guarded::start(&[], &[]).await;
+    let bearer = server.bearer("root");
+    let headers = [
+        ("Authorization", &*bearer),
+        ("Accept", BROWSER),
+        ("Content-Type", "application/x-www-form-urlencoded"),
+    ];
+    let people = "/settings/people";
+    let page = send(server.address, "GET", people, &headers, b"").await;
+    let csrf = page.text().split("name=\"csrf\" value=\"").nth(1).unwrap();
+    let csrf = csrf.split('"').next().unwrap();
+    for (path, fields, shown) in [
+        (
+            people,
+            "do=add&name=no+name%21&email=no+mail",
+            &["value=\"no name!\"", "value=\"no mail\""][..],
+        ),
+        (
+            people,
+            "do=grant&who=nobody-here&role=reader&path=prompts%2Fsre%2F**",
+            &["value=\"nobody-here\"", "value=\"prompts/sre/**\""],
+        ),
+        (
+            people,
+            "do=join&group=sre&name=nobody-here",
+            &["value=\"sre\"", "value=\"nobody-here\""],
+        ),
+        (
+            "/settings",
+            "do=token&label=laptop&days=9999&paths=prompts%2Fsre%2F**",
+            &["value=\"laptop\"", "value=\"9999\""],
+        ),
+    ] {
+        let body = format!("csrf={csrf}&{fields}");
+        let refused = send(server.address, "POST", path, &headers, body.as_bytes()).await;
+        let html = refused.text();
+        assert!(matches!(refused.status, 400..=499), "{fields}: {html}");
+        assert!(html.contains("role=\"alert\""), "{html}");
+        for words in shown {
+            assert!(html.contains(words), "no {words} in {html}");
+        }
+    }
 }

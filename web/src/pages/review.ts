@@ -2,7 +2,7 @@
 
 import { all, el, one } from "../dom";
 import { shortcut } from "../keys";
-import { type Kept, isFile, left, read, write } from "../review-kept";
+import { type Kept, SAY, isFile, isFilled, left, lineOf, placeIn, read, write } from "../review-kept";
 import { text } from "../text";
 
 const csrf = one<HTMLMetaElement>('meta[name="csrf"]')?.content ?? "";
@@ -12,14 +12,9 @@ const stored = read(store);
 let kept: Kept = stored.kept;
 let isStored = true;
 
-const SAY = "say";
-/** A comment that is edited. */
-const EDIT = "edit:";
-
-/** A line of a file, or of what an example renders to. */
-function lineOf(path: string, side: string, line: string, example?: string, rendered?: string): string {
-  return `line:${JSON.stringify([path, side, line, example ?? "", rendered ?? ""])}`;
-}
+/** A field whose words are kept. */
+type Field = HTMLTextAreaElement | HTMLInputElement;
+const FIELDS = 'textarea, input[name="title"]';
 
 /** The place of a line that a link stands at. */
 function placeOf(link: HTMLElement): string | undefined {
@@ -29,19 +24,13 @@ function placeOf(link: HTMLElement): string | undefined {
 }
 
 /** The place that the words of a field are for. */
-function placeFor(field: HTMLTextAreaElement): string | undefined {
+function placeFor(field: Field): string | undefined {
   if (!field.form || !field.name) return undefined;
   const fields = new FormData(field.form);
-  const value = (name: string): string => {
+  return placeIn(field, (name) => {
     const found = fields.get(name);
     return typeof found === "string" ? found : "";
-  };
-  // a text belongs to the commits it was made on, so that it is never saved over others
-  if (isFile(field.name)) return `${field.name}@${value("head")}@${value("main")}`;
-  if (value("comment")) return `${EDIT}${value("comment")}`;
-  if (value("thread")) return `thread:${value("thread")}`;
-  if (value("path")) return lineOf(value("path"), value("side"), value("line"), value("example"), value("rendered"));
-  return field.id === "message" ? SAY : undefined;
+  });
 }
 
 /** The form of a comment below a line; none where there is one already. */
@@ -117,13 +106,13 @@ function restore(): void {
     refused,
     conflicts: location.pathname.endsWith("/conflicts"),
     head: one<HTMLInputElement>('input[name="head"]')?.value,
-    words: all(".words").map((words) => words.textContent ?? ""),
+    words: all(".words, h1").map((words) => words.textContent ?? ""),
   });
   // the server gives back what was refused in the form for the whole, whatever place it was for
   const elsewhere = Object.entries(sent?.places ?? {}).filter(([place]) => place !== SAY && !isFile(place));
   const same = (text: string): boolean => text.trim() === box?.value.replace(/\r\n/g, "\n").trim();
   if (box && refused && elsewhere.some(([place, text]) => same(text) && place in kept)) box.value = kept[SAY] ?? "";
-  const fields = new Map(all<HTMLTextAreaElement>("textarea").map((field) => [placeFor(field), field]));
+  const fields = new Map(all<Field>(FIELDS).map((field) => [placeFor(field), field]));
   const links = new Map<string | undefined, HTMLElement>();
   if (Object.keys(kept).some((place) => place.startsWith("line:"))) {
     for (const link of all("a[data-at]")) links.set(placeOf(link), link);
@@ -132,7 +121,7 @@ function restore(): void {
     const field = fields.get(place);
     const link = links.get(place);
     if (field) {
-      if (field.value === "" || isFile(place) || place.startsWith(EDIT)) field.value = text;
+      if (field.value === "" || isFilled(place)) field.value = text;
       const answer = field.closest("details");
       if (answer) answer.open = true;
     } else if (link) {
@@ -148,9 +137,9 @@ function restore(): void {
 }
 restore();
 
-document.addEventListener("input", (event) => {
-  const field = event.target;
-  if (!(field instanceof HTMLTextAreaElement)) return;
+document.addEventListener("input", ({ target }) => {
+  if (!(target instanceof HTMLElement && target.matches(FIELDS))) return;
+  const field = target as Field;
   const place = placeFor(field);
   if (place === undefined) return;
   kept = { ...kept, [place]: field.value };
@@ -163,7 +152,7 @@ document.addEventListener("submit", (event) => {
   leaving = true;
   if (!(event.target instanceof HTMLFormElement)) return;
   const places: Kept = {};
-  for (const field of all<HTMLTextAreaElement>("textarea", event.target)) {
+  for (const field of all<Field>(FIELDS, event.target)) {
     const place = placeFor(field);
     if (place === undefined || (field.value.trim() === "" && !isFile(place))) continue;
     places[place] = field.value;
