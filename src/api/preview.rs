@@ -331,6 +331,7 @@ async fn rendered(
             message,
             ..
         }) => {
+            let message = format!("the prompt cannot be rendered: {message}");
             let mut found = problem("render-fails", message);
             found.path = path.into();
             (found.line, found.column) = (line, column);

@@ -420,17 +420,12 @@ pub fn check_label_versions(
 }
 
 fn toml_problem(source: &Source, error: &toml::de::Error) -> Problem {
-    let message = error
-        .message()
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .to_owned();
+    let why = error.message().lines().next().unwrap_or_default();
     source.problem(
         Severity::Error,
         "toml",
         error.span().unwrap_or(0..0),
-        message,
+        format!("the file cannot be read: {why}"),
         Some("see docs/library-format.md for what this file can say".into()),
     )
 }

@@ -147,7 +147,7 @@ fn in_library(catalog: &Catalog, file: &PromptFile, problems: &mut Vec<Problem>)
                 };
                 if let Some(wanted) = wanted.filter(|w| !resource.mime_type.starts_with(w)) {
                     let message = format!(
-                        "`{}` is {}, not {wanted}…",
+                        "`{}` is of type {}, not {wanted}…",
                         resource.path, resource.mime_type
                     );
                     error(
@@ -249,7 +249,7 @@ fn template_fault(uri: &str) -> Option<(String, String)> {
         let shown = uri.replace('{', "{{ ").replace('}', " }}");
         return Some((
             format!("`{uri}` has single braces, which are literal text here"),
-            format!("write \"{shown}\""),
+            format!("write it as \"{shown}\""),
         ));
     }
     let Some((scheme, path)) = literal.split_once("://") else {

@@ -322,13 +322,13 @@ fn unknown_names<'a>(
             }
             if found.len() > MAX_UNKNOWN {
                 problems.extend(found.iter().map(|(source, kind, at, name)| {
-                    let kind = match kind {
-                        scan::Named::Filter => "filter",
-                        scan::Named::Test => "test",
-                        scan::Named::Function => "function",
+                    let unknown = match kind {
+                        scan::Named::Filter => "Unknown filter",
+                        scan::Named::Test => "Unknown test",
+                        scan::Named::Function => "Unknown function",
                     };
                     let shown: String = name.chars().take(80).collect();
-                    syntax_problem(source, *at, &format!("Unknown {kind} `{shown}`"))
+                    syntax_problem(source, *at, &format!("{unknown} `{shown}`"))
                 }));
                 return true;
             }
@@ -448,10 +448,15 @@ fn syntax_problem(source: &Source, at: usize, message: &str) -> Problem {
         None
     };
     let mut chars = message.chars();
-    let message: String = chars
+    let lower: String = chars
         .next()
         .map(|c| c.to_lowercase().chain(chars).collect())
         .unwrap_or_default();
+    let message = if lower.starts_with("unknown ") {
+        lower
+    } else {
+        format!("the template cannot be read: {lower}")
+    };
     let width = source.text[at..].chars().next().map_or(0, char::len_utf8);
     source.problem(
         Severity::Error,

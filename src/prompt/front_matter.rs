@@ -523,7 +523,7 @@ impl Reader<'_> {
                 self.error(
                     "resource-name",
                     name_span,
-                    fault.replace("argument", "resource"),
+                    fault.replace("an argument", "a resource"),
                     None,
                 );
                 continue;

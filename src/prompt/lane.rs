@@ -409,7 +409,7 @@ impl<'a> Reader<'a> {
             }
             "if" => self.unfit("a condition inside an expression"),
             "[" | "?[" => self.unfit("it reads by an index"),
-            word => self.unfit(format!("`{}`", short(word))),
+            word => self.unfit(format!("`{}` stands here", short(word))),
         }
     }
 
@@ -580,7 +580,7 @@ impl<'a> Reader<'a> {
                 "" => "nothing stands here".to_owned(),
                 "[" | "{" | "..." => "it builds a list or a map".to_owned(),
                 "-" | "+" => "it calculates".to_owned(),
-                word => format!("`{}`", short(word)),
+                word => format!("`{}` stands here", short(word)),
             });
         }
         let start = self.at;

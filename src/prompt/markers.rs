@@ -91,7 +91,7 @@ fn marker(source: &Source, line: &Range<usize>, problems: &mut Vec<Problem>) -> 
             "marker",
             line.clone(),
             format!("a marker is written in lower case: `{lower}`"),
-            Some(format!("<!-- {lower}: {word} -->")),
+            Some(format!("write it as <!-- {lower}: {word} -->")),
         );
         return None;
     }

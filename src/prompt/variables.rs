@@ -235,7 +235,7 @@ impl<'a> Reader<'a> {
                     "`{name}` is a text and has no `{}`",
                     construct.word(text, at + 2)
                 ),
-                format!("write {{{{ {name} }}}}"),
+                format!("write the argument itself: {{{{ {name} }}}}"),
             )
         } else if construct.tag_word(text) == "for" && before == "in" && after.is_empty() {
             (

@@ -423,9 +423,10 @@ pub async fn dressed(
     if !is_page {
         let is_asked_by_pages = path.starts_with("/api/") || !is_for_programs(path);
         let lang = told::lang_of(request.headers());
+        let lists_problems = told::lists_problems(path);
         let response = next(request).await;
         return if is_asked_by_pages {
-            told::answer(lang, response).await
+            told::answer(lang, lists_problems, response).await
         } else {
             response
         };

@@ -155,7 +155,8 @@ pub(super) async fn render(
             let texts = out.messages.iter().filter_map(|block| block.text.as_ref());
             out.bytes = texts.map(String::len).sum();
         }
-        Err(error) => out.problem = Some(error.to_string()),
+        Err(error) if error.is_limit() => out.problem = Some(error.to_string()),
+        Err(error) => out.problem = Some(format!("the prompt cannot be rendered: {error}")),
     }
     Ok(out)
 }

@@ -282,6 +282,8 @@ mod tests {
             .skip(1)
             .filter_map(|rest| rest.split_once('}'))
             .map(|(name, _)| name)
+            // other braces are text
+            .filter(|name| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
             .collect();
         out.sort_unstable();
         out

@@ -90,7 +90,7 @@ fn what_is_not_and_why() {
         ),
         (
             "{% for x in ['a'] | sort %}{{ x }}{% endfor %}",
-            "p.md:1:19 `|`",
+            "p.md:1:19 `|` stands here",
         ),
         (
             "{% set x = a %}{{ x }}",

@@ -5,6 +5,7 @@ mod clients;
 mod edit;
 mod hostile;
 mod pages;
+mod problems;
 mod prompt;
 mod review;
 mod settings;

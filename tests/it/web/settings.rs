@@ -55,6 +55,8 @@ async fn settings_shows_the_limits_in_force_and_no_secret() {
     let korean = settings(&server, "ko").await;
     assert!(korean.contains("적용 중인 한도") && !korean.contains("Limits in force"));
     assert!(korean.contains(&row("limits.output_bytes", "123,456", "바이트")));
+    let meaning = "<td>프롬프트 하나를 렌더링한 글</td>";
+    assert!(korean.contains(meaning), "{korean}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -192,3 +192,42 @@ async fn a_korean_page_says_in_korean_what_keeps_a_proposal_back() {
             .contains("main has changed prompts/sre/after.md as well")
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn problems_are_told_in_korean_to_scripts_and_on_pages() {
+    let server = server().await;
+    let text =
+        "---\ndescription: D\narguments: [{ name: service }]\n---\n{{ servce }}{{ service }}";
+    let preview = json!({ "path": "prompts/sre/new.md", "text": text });
+    let answer = ask(&server, "ann", "POST", "/api/v1/preview", &preview).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.header("content-language"), Some("ko"));
+    let problem = &answer.json()["problems"][0];
+    assert_eq!(problem["message"], "`servce`은(는) 선언된 인자가 아닙니다.");
+    assert_eq!(problem["hint"], "혹시 `service`인가요?");
+    // why it is rendered apart
+    let text = prompt("{% set x = 1 %}{{ x }}");
+    let preview = json!({ "path": "prompts/sre/new.md", "text": text });
+    let answer = ask(&server, "ann", "POST", "/api/v1/preview", &preview).await;
+    let why = answer.json()["lane"]["reason"]["why"].clone();
+    assert_eq!(why, "`set`은(는) 값을 담아 두며, 그 값이 커질 수 있습니다.");
+    // what a change would do
+    let files = json!({ "files": { "prompts/sre/after.md": prompt("{{ nope }}") } });
+    let checked = ask(&server, "root", "POST", "/editor/check", &files).await;
+    let problem = &checked.json()["problems"][0];
+    assert_eq!(
+        problem["message"], "`nope`은(는) 선언된 인자가 아닙니다.",
+        "{problem}"
+    );
+    // a program that reads English
+    let body = files.to_string();
+    let english = server.post("root", "/editor/check", &body).await;
+    let problem = &english.json()["problems"][0];
+    assert_eq!(problem["message"], "`nope` is not an argument");
+    // a proposal
+    propose(&server, "Mine", "", "Run !`ls` now.").await;
+    let page = open(&server, "mina", "/proposals/1", "ko").await;
+    for words in ["셸 명령으로 실행합니다", "느낌표 없이 명령을 쓰세요"] {
+        assert!(page.text().contains(words), "no {words} in {}", page.text());
+    }
+}
