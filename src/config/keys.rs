@@ -329,7 +329,7 @@ pub(super) static KEYS: &[Key] = &[
     },
     Key {
         name: "limits.resource_file_bytes",
-        meaning: "a resource",
+        meaning: "the file of a resource",
         set: |c, value| {
             c.limits.resource_file_bytes = number(value, 1, 64 * MIB)?;
             Ok(())

@@ -45,11 +45,10 @@ fn line_of(lang: Lang, line: &str, depth: usize) -> Option<String> {
     };
     let placed = line.split_once(": ");
     placed
-        .filter(|(head, _)| is_place(head))
+        .filter(|(head, _)| is_place(head) || is_path(head))
         .and_then(behind)
         .or_else(|| said(lang, line, depth))
         .or_else(|| listed(lang, line, depth))
-        .or_else(|| placed.filter(|(head, _)| is_path(head)).and_then(behind))
 }
 
 /// `warning: …` or `hint: …`, as problems of a push are listed, in a language.
@@ -188,7 +187,10 @@ impl Pattern {
             rest = behind;
         }
         out.push(rest.strip_suffix(last.after)?);
-        Some(out)
+        // what is quoted ends with its quote
+        let mut quoted = self.names.iter().zip(&out);
+        let is_whole = quoted.all(|(name, part)| !name.is_quoted || !part.contains('`'));
+        is_whole.then_some(out)
     }
 }
 

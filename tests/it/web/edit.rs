@@ -509,7 +509,7 @@ async fn the_form_proposes_without_a_script() {
             "T",
             "---\ndescription: D\n---\n{{ nmae }}\n",
             422,
-            "<code>4 | {{ nmae }}</code><br><span lang=\"en\">`nmae` is not an argument",
+            "<code>4 | {{ nmae }}</code><br>`nmae` is not an argument",
         ),
     ] {
         let refused = send(how, &csrf, title, text).await;

@@ -450,7 +450,7 @@ async fn labels_that_move_and_versions_that_come_back_are_published_too() {
     let marked = "chip warn\">back<";
     assert!(back.contains(marked) && !on.contains(marked), "{back}");
     // where they cannot be read that is said, and the versions are there
-    let missing = "Labels that were moved cannot be read";
+    let missing = "Labels that were moved could not be read";
     assert!(!html.contains(missing));
     let objects = server.data_dir().join("library.git/objects");
     let away = server.data_dir().join("library.git/away");
