@@ -106,14 +106,14 @@ struct Pattern {
     is_part: bool,
     /// What is fixed before the first name.
     first: &'static str,
-    names: Vec<Name>,
+    names: Vec<Hole>,
     /// Bytes that are fixed.
     fixed: usize,
 }
 
 /// A part that differs.
 #[derive(Debug)]
-struct Name {
+struct Hole {
     name: &'static str,
     /// What is fixed behind it, up to the next.
     after: &'static str,
@@ -152,7 +152,7 @@ impl Pattern {
         let (mut before, mut fixed) = (first, first.len());
         while let Some((name, rest)) = next {
             let (after, following) = cut(rest);
-            names.push(Name {
+            names.push(Hole {
                 name,
                 after,
                 is_quoted: before.ends_with('`'),
