@@ -162,7 +162,7 @@ def streams(make, folder, plan):
     out = {"levels": []}
     with make() as server:
         author = Author(server.data / "library.git", Path(folder) / "author.git") if server.name == "cuebook" else None
-        server.rest(10, strict=False)
+        server.rest(10, strict=False, quiet=3)
         out["idle"] = server.memory()
         watching = Streams(server)
         for count in plan["streams"]:
@@ -177,7 +177,7 @@ def streams(make, folder, plan):
         watching.close()
     with make() as server:
         author = Author(server.data / "library.git", Path(folder) / "author.git") if server.name == "cuebook" else None
-        server.rest(10, strict=False)
+        server.rest(10, strict=False, quiet=3)
         watching = Streams(server)
         prefix, subscribed = (f"watched://{library.WATCHED_NAME}", library.WATCHED) if author else ("-", 0)
         port = watching.do("stuck", prefix, subscribed)["port"]
@@ -220,7 +220,7 @@ def publish(binary, folder, sizes, pushes):
         plain = Path(folder) / "plain.git"
         shutil.rmtree(plain, ignore_errors=True)
         with Server("cuebook", folder, size, binary=binary, listed=False) as server:
-            server.rest(60, strict=False)
+            server.rest(60, strict=False, quiet=6)
             repository = data / "library.git"
             author = Author(repository, Path(folder) / "author.git")
             git("clone", "--quiet", "--bare", repository, plain)

@@ -102,14 +102,14 @@ def round_of_requests(run, name, mode):
     for count in plan["lists"]:
         with run.server(name, count, mode) as server:
             out["cold_s"][count] = server.cold
-            server.rest(20, strict=False)
+            server.rest(20, strict=False, quiet=3)
             out["memory"][count] = server.memory()
             requests = measure.Requests(server, max(plan["connections"]), run.work)
             measured(requests, library.cases(count), plan, out)
     if name == "cuebook":
         # apart: a library with such a prompt keeps a worker ready, and the others have nothing like it
         with run.server(name, 50, kind="worker") as server:
-            server.rest(20, strict=False)
+            server.rest(20, strict=False, quiet=3)
             measured(measure.Requests(server, max(plan["connections"]), run.work), library.WORKER_CASE, plan, out)
     at = str(max(plan["connections"]))
     say(f"{name}: " + ", ".join(f"{case} {cells[at]['per_second']:,.0f}/s" for case, cells in out["cells"].items()))

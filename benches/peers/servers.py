@@ -139,13 +139,15 @@ class Server:
                 pass
         return total / 1e9
 
-    def rest(self, most=30.0, strict=True):
-        """Waits until it does nothing: less than 1 % of a core for half a second. Some never do where many listen."""
-        end = time.monotonic() + most
+    def rest(self, most=30.0, strict=True, quiet=1):
+        """Waits until it does nothing: less than 1 % of a core for `quiet` half seconds, one after the other. Some never do
+        where many listen; Cuebook first counts versions and then makes the index of its search."""
+        end, rested = time.monotonic() + most, 0
         while time.monotonic() < end:
             before = self.cpu()
             time.sleep(0.5)
-            if self.cpu() - before < 0.005:
+            rested = rested + 1 if self.cpu() - before < 0.005 else 0
+            if rested >= quiet:
                 return
         if strict:
             raise Failed(f"{self.name} does not come to rest in {most:.0f} s")

@@ -117,7 +117,7 @@ async fn target(
     exists: bool,
     fields: &Query,
 ) -> Result<Option<String>, Why> {
-    if exists && fields.get("remove").is_some() {
+    if exists && fields.get("removed").is_some() {
         return Ok(None);
     }
     let to = fields.get("path").map(str::trim);
@@ -320,7 +320,7 @@ async fn refused(
         message: fields.get("message").unwrap_or_default().to_owned(),
         more: endings::plain(fields.get("more").unwrap_or_default()),
         to: fields.get("path").unwrap_or(path).to_owned(),
-        remove: fields.get("remove").is_some(),
+        remove: fields.get("removed").is_some(),
         // what cannot be done now is said above, and can be asked for once more
         read_only: None,
         may_publish: shown.may_publish || (closed && !proposes),

@@ -596,7 +596,7 @@ async fn a_file_is_moved_and_removed_without_a_script() {
     assert_eq!(file("prompts/sre/windows.md").await, 404);
     let page = server.page("writer", &to).await;
     let url = "/edit/prompts/sre/panes.md";
-    let gone = send(url, &hidden(&page, "base"), ("remove", "yes")).await;
+    let gone = send(url, &hidden(&page, "base"), ("removed", "yes")).await;
     assert_eq!(gone.header("location"), Some("/"), "{}", gone.text());
     assert_eq!(file("prompts/sre/panes.md").await, 404);
 }
