@@ -79,7 +79,7 @@ pub struct Place {
     time: i64,
     /// Whether labels were moved.
     moves: bool,
-    /// How many changes of the labels were before it, or the number of the version.
+    /// How many changes of the labels were before it in its second, or the number of the version.
     number: u64,
     /// The prompt of the version.
     name: String,
@@ -278,7 +278,7 @@ fn moved(
             let place = Place {
                 time: commit.seconds,
                 moves: true,
-                number: position as u64,
+                number: history.of_the_same_second(position) as u64,
                 name: String::new(),
             };
             if asked.before.as_ref().is_some_and(|before| place >= *before) {

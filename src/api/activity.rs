@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 use super::openapi::{Anywhere, Failed, Paged};
 use super::preview::at_refusal;
 use super::query::{Query, cursor};
-use super::versions::LOGS;
+use super::versions::turn;
 use super::{Api, Refusal, by, json};
 use crate::access::Actor;
 use crate::activity::Now;
@@ -87,7 +87,7 @@ async fn page(api: &Api, uri: &Uri, actor: &Actor) -> Result<Page, Refusal> {
         back: LOOKED_AT,
     };
     // it may read as much as the versions of a prompt
-    let one = LOGS.lock().await;
+    let one = turn().await?;
     let (mut published, unread) = list(&api.registry, actor, &asked).await;
     drop(one);
     if let Some(error) = unread {

@@ -5,11 +5,13 @@ mod write;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::http::{Extensions, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use tokio::sync::MutexGuard;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -34,7 +36,15 @@ const LISTED: i64 = 1000;
 /// Moves of labels that are listed, the newest.
 const MOVES: usize = 1000;
 /// Held by a request for the versions of a prompt, or for what was published, while it reads git.
-pub(super) static LOGS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+static LOGS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+/// Time that the turn is waited for.
+const TURN: Duration = Duration::from_secs(5);
+
+/// Waits for the turn to read the moves of labels.
+pub(super) async fn turn() -> Result<MutexGuard<'static, ()>, Refusal> {
+    let turn = tokio::time::timeout(TURN, LOGS.lock()).await;
+    turn.map_err(|_| at_refusal(&AtError::Busy))
+}
 
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::default()
@@ -215,7 +225,7 @@ async fn versions(
         let registry = api.registry.clone();
         let (of, snap) = (name.clone(), snapshot.clone());
         // one of these at a time, which leaves a place to those who ask for a version
-        let _one = LOGS.lock().await;
+        let _one = turn().await?;
         let _permit = api
             .registry
             .reading()
@@ -267,14 +277,9 @@ async fn versions(
             let version = number.and_then(|number| numbered.get(number));
             version.is_none_or(|version| actor.may(Action::Read, &version.path))
         };
-        // of what it was moved from and to, oldest first
-        let mut stood: HashMap<String, Option<u64>> = HashMap::new();
         let moves: Vec<_> = moves
             .into_iter()
-            .filter(|moved| {
-                let before = stood.insert(moved.label.clone(), moved.number).flatten();
-                seen(before) && seen(moved.number)
-            })
+            .filter(|moved| seen(moved.before) && seen(moved.number))
             .collect();
         let mut response = json(&Numbers {
             served,

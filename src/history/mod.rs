@@ -229,6 +229,15 @@ impl History {
         self.names.values().map(|n| n.versions.len()).sum()
     }
 
+    /// How many commits just before one of those at which the labels changed are of the same second.
+    pub fn of_the_same_second(&self, position: usize) -> usize {
+        let seconds = |at: usize| self.labels.get(at).map(|at| at.commit.seconds);
+        let before = (0..position).rev();
+        before
+            .take_while(|at| seconds(*at) == seconds(position))
+            .count()
+    }
+
     /// Commits at which the labels changed, oldest first.
     pub fn labels(&self) -> impl DoubleEndedIterator<Item = &LabelsAt> + ExactSizeIterator {
         self.labels.iter()

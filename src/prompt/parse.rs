@@ -451,7 +451,10 @@ pub fn is_partial_name(name: &str) -> bool {
 fn reserved_names(source: &Source, construct: &Construct, problems: &mut Vec<Problem>) {
     for token in &construct.tokens {
         let word = &source.text[token.span.clone()];
-        if token.kind == scan::TokenKind::Ident && word.starts_with("__") {
+        if token.kind == scan::TokenKind::Ident
+            && word.starts_with("__")
+            && problems.len() < MAX_FINDINGS
+        {
             problems.push(source.problem(
                 Severity::Error,
                 "reserved-name",

@@ -124,6 +124,8 @@ fn differs(before: &Entries, now: &Entries) -> Arc<[Moved]> {
 pub struct Move {
     /// The label.
     pub label: String,
+    /// The version it was on before; none where it was on none.
+    pub before: Option<u64>,
     /// The version it is on since; none where it was taken off.
     pub number: Option<u64>,
     /// The commit that did it.
@@ -142,6 +144,7 @@ pub fn moves(
         let of = moved.iter().filter(|moved| *moved.prompt == *name);
         out.extend(of.map(|moved| Move {
             label: moved.label.to_string(),
+            before: moved.before,
             number: moved.number,
             commit: commit.clone(),
         }));

@@ -6,6 +6,7 @@
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::http::Method;
@@ -22,12 +23,16 @@ use crate::http::Pace;
 const PAGES: [&str; 3] = ["/edit/", "/proposals/", "/prompts/"];
 /// Fields that people fill in, each with its text `error.field.<name>`.
 const KNOWN: [&str; 5] = ["text", "message", "more", "title", "reason"];
-/// Longest form that is shown again where its handler was reached, in bytes.
+/// Longest form that is shown again to somebody who is known, in bytes.
 const MOST: usize = 12 * 1024 * 1024;
-/// The same where it was refused before: nobody may be known to have sent it.
+/// The same to others.
 const MOST_OF_ANYBODY: usize = 512 * 1024;
-/// Forms that are read at once after they were refused before their handler.
-static READ: Semaphore = Semaphore::const_new(4);
+/// Fields of a form that is shown again.
+const FIELDS: usize = 1000;
+/// Forms that are read at once of people who are known, and of others.
+static READ: [Semaphore; 2] = [Semaphore::const_new(4), Semaphore::const_new(4)];
+/// Time for what has not come yet of others, whose place somebody may want who has lost a session.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What somebody has typed, and what else the form held.
 #[derive(Debug, Clone, Serialize)]
@@ -134,22 +139,23 @@ impl Held {
         polled
     }
 
-    /// What was sent, for the page that says why it was refused.
-    pub(super) async fn kept(&self, reached: bool) -> Again {
-        let place = if reached {
-            None
-        } else {
-            READ.try_acquire().ok()
-        };
-        if !reached && place.is_none() {
+    /// What was sent, for the page that says why it was refused; to somebody who is known, or not.
+    pub(super) async fn kept(&self, is_known: bool) -> Again {
+        let Ok(_place) = READ[usize::from(!is_known)].try_acquire() else {
             return Again::Lost;
-        }
-        let most = if reached { MOST } else { MOST_OF_ANYBODY };
+        };
+        let most = if is_known { MOST } else { MOST_OF_ANYBODY };
         // what has not come yet
-        let rest = axum::body::to_bytes(Pace::default().of(self.body()), most).await;
+        let rest = axum::body::to_bytes(Pace::default().of(self.body()), most);
+        let came = if is_known {
+            rest.await.is_ok()
+        } else {
+            matches!(tokio::time::timeout(PATIENCE, rest).await, Ok(Ok(_)))
+        };
         let reading = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let length: usize = reading.taken.iter().map(Bytes::len).sum();
-        if rest.is_err() || reading.broken || length > most {
+        let separators = reading.taken.iter().flatten().filter(|byte| **byte == b'&');
+        if !came || reading.broken || length > most || separators.count() >= FIELDS {
             return Again::Lost;
         }
         let whole = reading.taken.concat();
@@ -164,7 +170,7 @@ impl Held {
 pub(super) enum Again {
     /// All that was typed.
     Kept(Kept),
-    /// It is too long, or did not come whole: only the browser has it.
+    /// It is too long, has too many fields, or did not come whole: only the browser has it.
     Lost,
     /// Nothing was typed.
     Nothing,
@@ -209,6 +215,23 @@ mod tests {
             ];
             assert_eq!(kept.typed, typed);
             assert_eq!(kept.fixed, [field("do", "publish", false)]);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_too_much_is_not_shown_again() {
+        let long = |bytes: usize| format!("message={}", "a".repeat(bytes));
+        for (body, is_known, is_kept) in [
+            (long(600 * 1024), true, true),
+            (long(600 * 1024), false, false),
+            (long(13 * 1024 * 1024), true, false),
+            (format!("message=a{}", "&a".repeat(900)), false, true),
+            (format!("message=a{}", "&a".repeat(1100)), true, false),
+        ] {
+            let (parts, _) = request("/edit/prompts/a.md", None);
+            let (held, _) = hold(&parts, Body::from(body));
+            let again = held.unwrap().kept(is_known).await;
+            assert_eq!(matches!(again, Again::Kept(_)), is_kept);
         }
     }
 

@@ -436,13 +436,14 @@ pub async fn dressed(
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
     let (held, body) = hold(&parts, body);
     let response = next(Request::from_parts(parts, body)).await;
-    let reached = response.extensions().get::<Made>().is_some();
+    let made = response.extensions().get::<Made>();
+    let is_known = made.is_some_and(|made| made.visit.actor.is_known());
     let mut response = in_words(web, visit, reads, response).await;
     let made = response.extensions_mut().remove::<Made>();
     let (Some(held), Some(Made { mut page, visit })) = (held, made) else {
         return response;
     };
-    match held.kept(reached).await {
+    match held.kept(is_known).await {
         Again::Kept(kept) => page.kept = Some(kept),
         Again::Lost => page.lost = true,
         Again::Nothing => return response,

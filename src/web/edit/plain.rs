@@ -58,7 +58,7 @@ pub(super) async fn submit(
     };
     let proposes = fields.get("do") == Some("propose");
     let sent = async {
-        if let Some((status, detail)) = why_not(&visit, &path, &opened, &fields, proposes) {
+        if let Some((status, detail)) = why_not(&visit, &path, &opened, proposes) {
             return Err(Why {
                 status,
                 detail,
@@ -85,13 +85,7 @@ pub(super) async fn submit(
 }
 
 /// Why a form is not sent to the API, and the status of that.
-fn why_not(
-    visit: &Visit,
-    path: &str,
-    opened: &Opened,
-    fields: &Query,
-    proposes: bool,
-) -> Option<(u16, String)> {
+fn why_not(visit: &Visit, path: &str, opened: &Opened, proposes: bool) -> Option<(u16, String)> {
     if let Some(why) = &opened.read_only {
         let may = May::of(&visit.actor, opened.kind, path);
         let status = if may.propose || may.publish { 503 } else { 403 };
@@ -102,7 +96,7 @@ fn why_not(
             Some((403, visit.lang.text("editor.plain_may_not", &[])))
         }
         (Some(why), true) => Some((503, why.clone())),
-        (None, true) if fields.get("base").is_none() => {
+        (None, true) if opened.commit.is_none() => {
             Some((422, visit.lang.text("editor.propose_empty", &[])))
         }
         _ => None,
@@ -117,7 +111,7 @@ async fn target(
     exists: bool,
     fields: &Query,
 ) -> Result<Option<String>, Why> {
-    if exists && fields.get("removed").is_some() {
+    if fields.get("removed").is_some() {
         return Ok(None);
     }
     let to = fields.get("path").map(str::trim);
@@ -283,21 +277,25 @@ async fn refused(
     let theirs = why.conflicts.into_iter().find(|one| one.path == path);
     let mut theirs = theirs.map(|one| one.now.unwrap_or_default());
     let (sent, mut now) = (fields.get("base"), why.now);
-    if let Some(base) = sent
-        && theirs.is_none()
-        && is_unknown(web, base, opened.commit.as_deref()).await
-    {
+    let is_unknown = match sent {
+        Some(base) => is_unknown(web, base, opened.commit.as_deref()).await,
+        // it was begun when there was nothing
+        None => opened.commit.is_some(),
+    };
+    if theirs.is_none() && is_unknown {
         let raw = opened.exists.then(|| opened.raw.clone());
         (theirs, now) = (Some(raw.unwrap_or_default()), opened.commit.clone());
     }
-    let problems = marked(why.problems, path, &text);
+    let count = i64::try_from(why.problems.len()).unwrap_or(i64::MAX);
+    // where it is to be
+    let to = fields.get("path").map_or(path, str::trim);
+    let problems = marked(why.problems, to, &text);
     let mut lines: Vec<String> = why.detail.lines().map(str::to_owned).collect();
     if !problems.is_empty() {
         let is_problem = |line: &String| {
             line.starts_with("  hint: ") || problems.iter().any(|one| line.ends_with(&*one.message))
         };
         lines.retain(|line| !is_problem(line));
-        let count = i64::try_from(problems.len()).unwrap_or(i64::MAX);
         let found = visit.lang.counted("editor.plain_problems", count, &[]);
         lines.insert(0, found);
     } else if lines.is_empty() {
@@ -338,15 +336,20 @@ async fn refused(
     respond_with(web, visit, status, &page).await
 }
 
-/// Problems with the lines of a text that they stand in.
+/// Problems that are shown, and characters of a line that one stands in.
+const SHOWN: usize = 100;
+const LINE: usize = 200;
+
+/// Problems with the lines of a text that they stand in, the first of them.
 fn marked(problems: Vec<Problem>, path: &str, text: &str) -> Vec<Problem> {
     let lines: Vec<&str> = text.lines().collect();
     let line = |problem: &Problem| {
         let index = problem.line.checked_sub(1).filter(|_| problem.path == path);
-        index.and_then(|index| lines.get(index).copied())
+        let line = index.and_then(|index| lines.get(index)).unwrap_or(&"");
+        line.chars().take(LINE).collect()
     };
-    let problems = problems.into_iter().map(|problem| Problem {
-        text: line(&problem).unwrap_or_default().to_owned(),
+    let problems = problems.into_iter().take(SHOWN).map(|problem| Problem {
+        text: line(&problem),
         ..problem
     });
     problems.collect()

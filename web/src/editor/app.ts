@@ -292,7 +292,7 @@ class Editor {
     const items = all.slice(0, 100).map((problem) => {
       const own = problem.path === this.path;
       const where = problem.line === 0 ? "" : `${problem.line}:${problem.column}`;
-      const button = el("button", { type: "button", class: "ed-problem", disabled: !own }, el("span", { class: "ed-at" }, own ? where : `${problem.path}:${where}`), el("span", { lang: "en" }, problem.message), problem.hint ? el("span", { class: "ed-hint", lang: "en" }, problem.hint) : "");
+      const button = el("button", { type: "button", class: "ed-problem", disabled: !own }, el("span", { class: "ed-at" }, own ? where : `${problem.path}:${where}`), el("span", {}, problem.message), problem.hint ? el("span", { class: "ed-hint" }, problem.hint) : "");
       button.addEventListener("click", () => this.go(problem.line, problem.column));
       const item = el("li", { class: `ed-${problem.severity}` }, button);
       if (fixable.includes(problem)) item.append(this.fixer(t("wrap"), [problem]));

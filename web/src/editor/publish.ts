@@ -164,7 +164,7 @@ export function told(checked: Checked): Node[] {
   if (effects.length > 0) out.push(el("ul", { class: "ed-effects" }, ...effects.slice(0, 30).map((text) => el("li", {}, text))));
   else if (checked.errors === 0) out.push(el("p", { class: "ed-note" }, t("effect_none")));
   const list = checked.problems.slice(0, 20).map((problem) =>
-    el("li", { class: `ed-${problem.severity}` }, el("code", {}, problem.line > 0 ? `${problem.path}:${problem.line}` : problem.path || "—"), " ", el("span", { lang: "en" }, problem.message)),
+    el("li", { class: `ed-${problem.severity}` }, el("code", {}, problem.line > 0 ? `${problem.path}:${problem.line}` : problem.path || "—"), " ", el("span", {}, problem.message)),
   );
   if (list.length > 0) out.push(el("ul", { class: "ed-found" }, ...list));
   return out;
